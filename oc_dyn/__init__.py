@@ -34,6 +34,7 @@ from .model.robot_function import RobotFunction
 from .registry import methods, quantities, table
 from .scene import shapes
 from .scene.scene import Scene
+from .taylor_mode import taylor_mode
 
 if TYPE_CHECKING:  # what __getattr__ imports; these modules are most of the package, and few programs need them all
     from . import control as control
@@ -193,6 +194,7 @@ __all__ = [
     "simulate",
     "sweep",
     "table",
+    "taylor_mode",
     "tighten",
     "view",
 ]

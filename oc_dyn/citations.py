@@ -80,6 +80,10 @@ _WORKS: dict[str, tuple[str, str, dict[str, str]]] = {
         "author": "Lantoine, Gregory and Russell, Ryan P. and Dargent, Thierry",
         "title": "Using Multicomplex Variables for Automatic Computation of High-Order Derivatives",
         "journal": "ACM Transactions on Mathematical Software", "volume": "38", "number": "3", "year": "2012"}),
+    "Griewank and Walther 2008": ("book", "GriewankWalther2008", {
+        "author": "Griewank, Andreas and Walther, Andrea",
+        "title": "Evaluating Derivatives: Principles and Techniques of Algorithmic Differentiation",
+        "edition": "2nd", "publisher": "SIAM", "year": "2008", "doi": "10.1137/1.9780898717761"}),
     "Ericson 2005": ("book", "Ericson2005", {
         "author": "Ericson, Christer", "title": "Real-Time Collision Detection", "publisher": "Morgan Kaufmann",
         "year": "2005"}),

@@ -142,7 +142,7 @@ def test_default_is_the_method_that_is_taken(quantity):
 
 def test_default_depends_on_order_and_options():
     assert "\n    composite (default)" in od.describe("mass_matrix")
-    assert "\n    ad_composite (default)" in od.describe("mass_matrix", order=1)
+    assert "\n    ad_taylor (default)" in od.describe("mass_matrix", order=1)
     (name,) = re.findall(r"(\w+) \(default\)", od.describe("coriolis_matrix", coriolis="kumar_mueller"))
     assert name == choose("coriolis_matrix", od.robots.planar_2r(), 0, coriolis="kumar_mueller").name == "closed_form"
 
@@ -279,7 +279,7 @@ PUBLIC = MODULES | set(
     "contact_wrenches deadline describe export_sweep fmu function inverse_kinematics load load_sdf load_solution "
     "load_urdf methods "
     "motion_report mpc numpy_call plan_along_path plan_point_to_point ports pose_path quantities rollout "
-    "ros2_controller script sdf_springs sensitivity simulate sweep table tighten view".split()
+    "ros2_controller script sdf_springs sensitivity simulate sweep table taylor_mode tighten view".split()
 )
 
 

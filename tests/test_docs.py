@@ -3,6 +3,8 @@
 import re
 from pathlib import Path
 
+import casadi as ca
+import numpy as np
 import pytest
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
@@ -57,6 +59,14 @@ def test_examples_of_control_run():
 
 
 @pytest.mark.slow
+def test_examples_of_the_laboratory_run():
+    count, names = run_examples("elastic-laboratory.md")
+    assert count == 2
+    assert names["run"].largest_error < 0.1
+    assert len(names["table"].rows) == 3
+
+
+@pytest.mark.slow
 def test_examples_of_loops_run():
     count, names = run_examples("loops.md")
     assert count == 8
@@ -64,7 +74,29 @@ def test_examples_of_loops_run():
     assert names["dv"].shape == (names["robot"].nv, 1)
 
 
-ELSEWHERE = "certificate.md control.md loops.md obstacles.md optimal-control.md tour.md".split()  # with what they show
+@pytest.mark.slow
+def test_examples_of_elastic_plans_run():
+    count, names = run_examples("elastic-plans.md")
+    assert count == 5
+    assert names["plan"].check().ok()
+    assert max(names["driven"].shares().values()) > 0.99
+    assert names["throw"].objective > 3.0
+    assert names["gait"].periodic
+
+
+def test_examples_of_time_derivatives_run():
+    count, names = run_examples("time-derivatives.md")
+    assert count == 3
+    assert [float(names["found"][f"d{k}a"]) for k in (2, 3)] == pytest.approx([-9.81 * np.sin(1), 0])
+    t = ca.SX.sym("t", 2)
+    dae = {"x": t, "ode": ca.vertcat(t[1], -9.81 * ca.sin(t[0]))}
+    end = ca.integrator("end", "cvodes", dae, 0, 0.1, {"abstol": 1e-13, "reltol": 1e-13})(x0=[1, 0])["xf"]
+    assert names["after"] == pytest.approx(float(end[0]), abs=1e-10)
+
+
+ELSEWHERE = (  # with what they show
+    "certificate.md control.md elastic-plans.md loops.md obstacles.md optimal-control.md time-derivatives.md tour.md"
+).split()
 OTHERS = sorted(path.name for path in DOCS.glob("*.md") if path.name not in ELSEWHERE)
 
 

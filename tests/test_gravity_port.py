@@ -93,7 +93,7 @@ def test_with_other_options(seen):
     assert relative(value(f, x)["tau"], g(**x)["tau"]) < 1e-11
 
 
-@pytest.mark.parametrize("method", ["ad_jet", "ad_jet_cse", "ad_via_inverse"])
+@pytest.mark.parametrize("method", ["ad_jet", "ad_jet_cse", "ad_via_inverse", "ad_taylor"])
 def test_parameters_are_symbols_for_these_too(method):
     r = robot("small serial")
     f = od.function(r, "forward_dynamics", order=1, method=method, parameters="symbolic")

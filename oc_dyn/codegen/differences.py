@@ -7,6 +7,7 @@ added in between, as in (q_ref + z) - theta, and takes each as an input.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 import casadi as ca
@@ -41,11 +42,14 @@ class _Entries:
         return self.found.setdefault((a, b), ca.SX.sym(f"d{len(self.found)}"))
 
 
-def with_differences(f: ca.Function, port: str = "differences") -> tuple[ca.Function, list[tuple[int, int]]]:
+def with_differences(
+    f: ca.Function, port: str = "differences", apart: Collection[str] = (),
+) -> tuple[ca.Function, list[tuple[int, int]]]:  # fmt: skip
     """(Function with one more input, last, of the differences; pairs (a, b) of entries: difference k is a - b).
 
-    f: a Function of SX, its inputs dense; entries are counted through all of its inputs. Where f has no differences it
-    comes back as it is, with no pairs.
+    f: a Function of SX, its inputs dense; entries are counted through all of its inputs. apart: inputs of which no
+    differences are taken, as they are rounded already. Where f has no differences it comes back as it is, without
+    pairs.
     """
     inputs = f.sx_in()
     entries = _Entries(inputs)
@@ -56,7 +60,9 @@ def with_differences(f: ca.Function, port: str = "differences") -> tuple[ca.Func
         if code == ca.OP_CONST:
             work[into[0]] = {}, ca.SX(f.instruction_constant(k))
         elif code == ca.OP_INPUT:
-            work[into[0]] = {entries.starts[of[0]] + of[1]: 1}, ca.SX(0)
+            entry = entries.starts[of[0]] + of[1]
+            plain = f.name_in(of[0]) in apart
+            work[into[0]] = ({}, entries.symbols[entry]) if plain else ({entry: 1}, ca.SX(0))
         elif code == ca.OP_OUTPUT:
             outputs[into[0]][into[1]] = entries.whole(work[of[0]])
         elif code in (ca.OP_ADD, ca.OP_SUB):

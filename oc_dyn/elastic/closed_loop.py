@@ -14,9 +14,12 @@ from .torque_sensors import TORQUES, torque_sensors
 
 
 class ClosedLoop:
-    """The closed loop of real robot, law and reference; state [robot; memory; work put in; work taken]."""
+    """The closed loop of real robot, law and reference; state [robot; memory; work put in; work taken].
 
-    def __init__(self, elastic, controller, reference, limit):
+    sample_time [s]: for laws that give memory_next, the memory of the next sample, instead of its rate.
+    """
+
+    def __init__(self, elastic, controller, reference, limit, sample_time=None):
         if controller.elastic.motor_names != elastic.motor_names or controller.elastic.nq != elastic.nq:
             raise ModelError(elastic.name, [f"the controller is for {controller.elastic.name}, with other motors"])
         missing = set(controller.reference_names) - set(reference.function.name_out())
@@ -25,6 +28,7 @@ class ClosedLoop:
                 f"simulate: the reference lacks {', '.join(sorted(missing))}; make it for the controller's model"
             )
         self.elastic, self.controller, self.reference, self.limit = elastic, controller, reference, limit
+        self.sample_time = sample_time
         self.plant = plant(elastic)
         self.memory = controller.memory
         self.size = self.plant.size + self.memory + 2
@@ -44,12 +48,19 @@ class ClosedLoop:
             return ca.DM(0, 1)
         return ca.vertcat(ref["sigma"], ref["dsigma"])
 
-    def controls(self, ref, x, memory):
-        """(u, rate of the memory) of the law at measured robot state x, torque sensors included where it reads them."""
+    @property
+    def discrete(self):
+        """Whether the law gives the next memory instead of a rate."""
+        return "memory_next" in self.controller.function.name_out()
+
+    def controls(self, ref, x, memory, torques=None):
+        """(u, rate of the memory) of the law at measured robot state x; torques: what torque sensors measure, default
+        exact."""
         state = {name: x[part] for name, part in self.plant.parts.items()}
         ports = {**{f"{n}_ref": ref[n] for n in self.controller.reference_names}, **state}
         if self.measures_torques:
-            ports |= dict(zip(TORQUES, torque_sensors(self.elastic)(x, self.sigma(ref)), strict=True))
+            exact = torque_sensors(self.elastic)(x, self.sigma(ref)) if torques is None else torques
+            ports |= dict(zip(TORQUES, exact, strict=True))
         if self.memory:
             ports["memory"] = memory
         out = self.controller.function(**{n: ports[n] for n in self.controller.function.name_in()})
@@ -57,6 +68,8 @@ class ClosedLoop:
         if self.limit is not None:
             tau_m = cut_off(tau_m, self.limit)
         u = ca.vertcat(tau_m, out["tau_sigma"]) if "tau_sigma" in out else tau_m
+        if self.discrete:  # held over a sample, this rate leads there
+            return u, (out["memory_next"] - memory) / self.sample_time
         return u, out.get("memory_rate", ca.DM(0, 1))
 
     def rates(self):
@@ -83,6 +96,13 @@ class ClosedLoop:
         """casadi.Function (t, x, memory) -> [u; rate of the memory]."""
         t, x, memory = ca.MX.sym("t"), ca.MX.sym("x", self.plant.size), ca.MX.sym("memory", self.memory)
         return ca.Function("law", [t, x, memory], [ca.vertcat(*self.controls(self.reference_at(t), x, memory))])
+
+    def measured_law(self):
+        """casadi.Function (t, x, tau, dtau, memory) -> [u; rate of the memory] of what is measured."""
+        t, x, memory = ca.MX.sym("t"), ca.MX.sym("x", self.plant.size), ca.MX.sym("memory", self.memory)
+        torques = [ca.MX.sym(n, len(self.elastic.joints)) for n in TORQUES]
+        out = ca.vertcat(*self.controls(self.reference_at(t), x, memory, torques))
+        return ca.Function("law", [t, x, *torques, memory], [out], ["t", "x", *TORQUES, "memory"], ["out"])
 
     def first_state(self, start):
         """Whole state at time zero."""
@@ -121,6 +141,7 @@ class ClosedLoop:
         if error:
             raise type(error)(f"simulate: at the start: {error}")
         parts = {**ref, "theta": flat["theta"].full(), "dtheta": flat["dtheta"].full()}
+        parts["friction"] = np.zeros(sum(e.law.memory for e in self.elastic.effects))
         return np.concatenate([np.ravel(parts[n]) for n in self.plant.parts])
 
 

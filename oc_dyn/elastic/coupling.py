@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, cast
 
 import casadi as ca
@@ -11,75 +12,87 @@ import numpy as np
 from .. import validation
 from ..errors import ModelError, ShapeError
 from ..function import function
+from ..lie.time_derivatives import time_derivatives
 from ..model.robot import Robot
 from ..numbers import are_sane, as_floats
 from ..subexpressions import merged
 from ..types import Numbers
 
 
+@dataclass(frozen=True)
+class Rows:
+    """Which velocity each motor is at: columns (tau_m,) rows of v; elastic, rigid: motors (rows of tau_m) of theta, and
+    those that drive links themselves."""
+
+    nv: int
+    columns: tuple[int, ...]
+    elastic: tuple[int, ...]
+    rigid: tuple[int, ...]
+
+
 @dataclass(frozen=True, eq=False)
 class Coupling:
-    """Kinetic energy q'^T S(q) theta' of motors that are carried by the links before them.
+    """Kinetic energy q'^T S(q) [theta'; v of rigid joints] of motors that are carried by the links before them.
 
-    matrix: casadi.Function q -> S (v, theta), strictly upper triangular. forces: casadi.Function (q, v, dtheta,
-    d2theta) -> what it adds on the link side, S theta'' + S' theta' - d(q'^T S theta')/dq; on the motors' side it adds
-    the time derivative of momentum(q, v) = S^T q'. needs: for each row of the links {j: 1 or 2}, the derivative of
-    theta_j in it.
+    full: casadi.Function q -> S (v, tau_m); matrix: its columns of elastic joints, (v, theta). forces: casadi.Function
+    (q, v, dtheta, d2theta) -> what these add on the link side, S theta'' + S' theta' - d(q'^T S theta')/dq; on the
+    motors' side they add the time derivative of momentum(q, v) = S^T q'. needs: for each row of the links {theta: 1 or
+    2}, the derivative of that theta in it. Columns of rigid joints, whose motors move with their links, are parts of
+    the links: rigid_forces (q, v, dv), rigid_mass (q) and rigid_energy (q, v) are what they add there.
     """
 
+    full: ca.Function
+    rows: Rows
     matrix: ca.Function
     forces: ca.Function
     momentum: ca.Function
     needs: tuple[dict[int, int], ...]
+    rigid_forces: ca.Function
+    rigid_mass: ca.Function
+    rigid_energy: ca.Function
 
     @staticmethod
-    def of(robot: Any, matrix: Any, problems: list[str]) -> Coupling | None:
+    def of(rows: Rows, matrix: Any, problems: list[str]) -> Coupling | None:
         """From a matrix, a casadi.Function or a callable q -> S; None, with the problem noted, if it is not one."""
-        n = robot.nv
-        q, v, dtheta, d2theta = (ca.SX.sym(name, n) for name in ("q", "v", "dtheta", "d2theta"))
-        try:
-            S = matrix(q) if callable(matrix) else ca.DM(np.array(as_floats("coupling", matrix)))
-            S = ca.sparsify(ca.SX(S[0] if callable(matrix) and isinstance(S, (tuple, list)) else S))
-            at_zero = ca.Function("S", [q], [S])(0)
-        except (ShapeError, NotImplementedError, RuntimeError, TypeError, ValueError) as error:
-            reason = " ".join(str(error).split())[:200]
-            problems.append(f"coupling: expected a matrix ({n}, {n}) of numbers, or a function q -> S(q): {reason}")
+        n, motors = rows.nv, len(rows.elastic)
+        q, v, dv = (ca.SX.sym(name, n) for name in ("q", "v", "dv"))
+        dtheta, d2theta = (ca.SX.sym(name, motors) for name in ("dtheta", "d2theta"))
+        S = _checked(rows, matrix, q, problems)
+        if S is None:
             return None
-        if not at_zero.is_regular():
-            problems.append("coupling: S has entries at q = 0 that are not finite")
-            return None
-        if S.shape != (n, n):
-            problems.append(f"coupling: S has shape {S.shape}, expected ({n}, {n})")
-            return None
-        if ca.tril(S).nnz():
-            i, j = (int(x[0]) for x in ca.tril(S).sparsity().get_triplet())
-            problems.append(
-                f"coupling: S has an entry in row {i + 1}, column {j + 1}, but must be strictly upper triangular: a "
-                "motor is carried by the links before its joint alone"
-            )
-            return None
-        momentum = S @ dtheta
-        forces = S @ d2theta + ca.jtimes(momentum, q, v) - ca.gradient(ca.dot(v, momentum), q)
+        own = S[:, list(rows.elastic)] if rows.elastic else ca.SX(n, 0)
+        momentum = own @ dtheta
+        forces = own @ d2theta + ca.jtimes(momentum, q, v) - ca.gradient(ca.dot(v, momentum), q)
         forces = merged(ca.simplify(forces))
-        first, second = (ca.jacobian_sparsity(forces, x) for x in (dtheta, d2theta))
-        needs = []
-        for i in range(n):
-            row = {j: 1 for j in range(n) if first.has_nz(i, j)}
-            row |= {j: 2 for j in range(n) if second.has_nz(i, j)}
-            needs.append(row)
-            if any(j <= i for j in row):
-                problems.append(f"coupling: the force on joint {i + 1} depends on motor {min(row) + 1}: S(q) of no arm")
-                return None
+        needs = _needs(rows, forces, dtheta, d2theta, problems)
+        if needs is None:
+            return None
+        moving = ca.SX(n, n)
+        for m in rows.rigid:
+            moving[:, rows.columns[m]] += S[:, m]
+        energy = ca.dot(v, moving @ v)
+        momenta = (moving + moving.T) @ v
+        inertial = (moving + moving.T) @ dv + ca.jtimes(momenta, q, v) - ca.gradient(energy, q)
         return Coupling(
             ca.Function("coupling", [q], [S], ["q"], ["S"]),
+            rows,
+            ca.Function("coupling", [q], [own], ["q"], ["S"]),
             ca.Function("coupling_forces", [q, v, dtheta, d2theta], [forces]),
-            ca.Function("coupling_momentum", [q, v], [S.T @ v]),
-            tuple(needs),
+            ca.Function("coupling_momentum", [q, v], [own.T @ v]),
+            needs,
+            ca.Function("rigid_forces", [q, v, dv], [merged(ca.simplify(inertial))]),
+            ca.Function("rigid_mass", [q], [moving + moving.T]),
+            ca.Function("rigid_energy", [q, v], [energy]),
         )
+
+    @property
+    def on_links(self) -> bool:
+        """Whether motors of rigid joints are among the carried ones."""
+        return bool(self.rigid_mass.sparsity_out(0).nnz())
 
     def scaled(self, factor: float) -> Coupling:
         """The same coupling, S times a factor."""
-        made = Coupling.of(_Sized(self.matrix.size1_in(0)), lambda q: factor * self.matrix(q), [])
+        made = Coupling.of(self.rows, lambda q: factor * self.full(q), [])
         return cast(Coupling, made)  # a multiple of a matrix that was one
 
     def check_energy(self, elastic: Any) -> None:
@@ -88,7 +101,8 @@ class Coupling:
         for seed in range(5):
             q = elastic.links.random_configuration(seed)
             S = np.array(self.matrix(q))
-            whole = np.block([[np.array(M(q)), S], [S.T, elastic.motor_inertia]])
+            links = np.array(M(q)) + np.array(self.rigid_mass(q))
+            whole = np.block([[links, S], [S.T, elastic.motor_inertia]])
             if np.linalg.eigvalsh(whole).min() <= 0:
                 text = (
                     "coupling: the kinetic energy is not positive; S is too large for these masses and motor inertias"
@@ -96,9 +110,58 @@ class Coupling:
                 raise ModelError(elastic.name, [text])
 
 
-@dataclass(frozen=True)
-class _Sized:
-    nv: int
+def rigid_rates(coupling: Coupling, V: Any) -> list[Any]:
+    """Derivatives 0.. of rigid_forces, two less than V = [q, v, dv, ..]."""
+    order = len(V) - 3
+    x = [ca.SX.sym("x", coupling.rows.nv) for _ in V]
+    rates = time_derivatives(coupling.rigid_forces(*x[:3]), order, list(pairwise(x)), cse=True)
+    return ca.Function("rigid", x, rates).call(list(V))
+
+
+def _checked(rows: Rows, matrix: Any, q: Any, problems: list[str]) -> Any:
+    """S as an expression of q; None, with the problem noted, if it is not one."""
+    n, motors = rows.nv, len(rows.columns)
+    try:
+        S = matrix(q) if callable(matrix) else ca.DM(np.array(as_floats("coupling", matrix)))
+        S = ca.sparsify(ca.SX(S[0] if callable(matrix) and isinstance(S, (tuple, list)) else S))
+        at_zero = ca.Function("S", [q], [S])(0)
+    except (ShapeError, NotImplementedError, RuntimeError, TypeError, ValueError) as error:
+        reason = " ".join(str(error).split())[:200]
+        problems.append(f"coupling: expected a matrix ({n}, {motors}) of numbers, or a function q -> S(q): {reason}")
+        return None
+    if not at_zero.is_regular():
+        problems.append("coupling: S has entries at q = 0 that are not finite")
+        return None
+    if S.shape != (n, motors):
+        problems.append(f"coupling: S has shape {S.shape}, expected ({n}, {motors}): velocities, motors")
+        return None
+    rigid = {rows.columns[m] for m in rows.rigid}
+    for i, m in zip(*S.sparsity().get_triplet(), strict=True):
+        if int(i) >= rows.columns[int(m)] and int(i) not in rigid:
+            problems.append(
+                f"coupling: S has an entry in row {int(i) + 1}, column {int(m) + 1}, but must be strictly upper "
+                "triangular: a motor is carried by the links before its joint alone"
+            )
+            return None
+    return S
+
+
+def _needs(
+    rows: Rows, forces: Any, dtheta: Any, d2theta: Any, problems: list[str]
+) -> tuple[dict[int, int], ...] | None:
+    """For each row of the links {theta: its derivative}; None, with the problem noted, where S(q) is that of no arm."""
+    first, second = (ca.jacobian_sparsity(forces, x) for x in (dtheta, d2theta))
+    rigid = {rows.columns[m] for m in rows.rigid}
+    needs = []
+    for i in range(rows.nv):
+        row = {j: 1 for j in range(len(rows.elastic)) if first.has_nz(i, j)}
+        row |= {j: 2 for j in range(len(rows.elastic)) if second.has_nz(i, j)}
+        needs.append(row)
+        behind = [j for j in row if rows.columns[rows.elastic[j]] <= i]
+        if behind and i not in rigid:
+            problems.append(f"coupling: the force on joint {i + 1} depends on motor {min(behind) + 1}: S(q) of no arm")
+            return None
+    return tuple(needs)
 
 
 def motor_coupling(robot: Robot, rotor_inertia: Numbers, gear_ratio: Numbers) -> ca.Function:

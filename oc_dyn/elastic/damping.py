@@ -71,6 +71,7 @@ def damped_motion(
 def damped_map(elastic: ElasticRobot) -> tuple[ca.Function, ca.Function]:
     """(map, start): casadi.Functions (z, reference ports) -> (dz, theta, dtheta, d2theta, tau_m), z being the
     deflections of the damped joints; and reference ports -> z without damping."""
+    elastic.refuse_across("damped_map")
     odd = [j.name for j in elastic.joints if j.spring.damping and len(j.theta) > 1]
     if elastic.coupling or odd or elastic.stiffness_driven:
         what = (

@@ -18,6 +18,8 @@ from ..loops.joint_motion import joint_matrix, joint_motion
 from ..model.assembly import rank_of
 from ..model.loops import LoopRobot
 from ..model.robot import Joint, Robot
+from .coupling import rigid_rates
+from .potentials import link_load, links_loaded
 from .read_springs import ONE_COORDINATE
 
 
@@ -87,37 +89,98 @@ def generalised(elastic: Any, q: Any, torques: Any) -> Any:
     return joint_matrix(elastic.links, elastic.drives)(q).T @ torques if elastic.drives else torques
 
 
-def drive_torques(elastic: Any, order: int = 0, method: str | None = None, derivatives: str = "ad") -> ca.Function:
-    """Inverse dynamics of the links, its torques those of the drives."""
+def drive_torques(
+    elastic: Any, order: int = 0, method: str | None = None, derivatives: str = "ad", external_wrenches: bool = False,
+) -> ca.Function:  # fmt: skip
+    """Inverse dynamics of the links with their friction and parallel springs, its torques those of the drives."""
     more: dict[str, Any] = {"actuated": elastic.drives} if elastic.drives else {}
-    return function(
+    more |= {"external_wrenches": True} if external_wrenches else {}
+    plain = function(
         elastic.links, "inverse_dynamics", order=order, method=method, derivatives=derivatives, **more,
     )  # fmt: skip
+    if not (links_loaded(elastic) or _carries(elastic)):
+        return plain
+    key = ("drive_torques", order, method, derivatives, external_wrenches)
+    return _kept(elastic, key, lambda: _with_taken(elastic, plain, order, derivatives))
 
 
 def accelerations(elastic: Any, order: int = 0, method: str | None = None) -> ca.Function:
-    """Forward dynamics of the links from the torques of the drives; with loops `method` counts for nothing."""
+    """Forward dynamics of the links with their friction and parallel springs from the torques of the drives; with loops
+    `method` counts for nothing."""
+    if not links_loaded(elastic):
+        return _frictionless(elastic, order, method)
+    return _kept(elastic, ("accelerations", order, method), lambda: _less_taken(elastic, order, method))
+
+
+def _carries(elastic: Any) -> bool:
+    """Whether links carry motors of rigid joints, which are a part of their inertia."""
+    return elastic.coupling is not None and elastic.coupling.on_links
+
+
+def _kept(elastic: Any, key: tuple[Any, ...], make: Any) -> ca.Function:
+    """What make() gave when it was first asked for: it depends on the robot and the key alone."""
+    if key not in elastic._made:
+        elastic._made[key] = make()
+    return elastic._made[key]
+
+
+def _frictionless(elastic: Any, order: int, method: str | None) -> ca.Function:
     more: dict[str, Any] = {"actuated": elastic.drives} if elastic.drives else {}
     method = None if isinstance(elastic.links, LoopRobot) else method
     return function(elastic.links, "forward_dynamics", order=order, method=method, **more)
 
 
-def closed_state(elastic: Any, v: Any, dv: Any) -> tuple[Any, ...]:
+def _symbols_of(f: ca.Function, derivatives: str = "ad") -> list[Any]:
+    """Symbols of the graph that a Function is made of; of MX, where its own derivatives have to be seen."""
+    made = ca.SX if f.is_a("SXFunction") and derivatives == "ad" else ca.MX
+    return [made.sym(name, *f.size_in(name)) for name in f.name_in()]
+
+
+def _with_taken(elastic: Any, plain: ca.Function, order: int, derivatives: str) -> ca.Function:
+    """Inverse dynamics, and with it the torques that friction and parallel springs take from the links."""
+    x = _symbols_of(plain, derivatives)
+    motion = x[: order + 3]  # wrenches come behind
+    taken = link_load(elastic, at_drives(elastic, motion[:-1]))
+    if _carries(elastic):
+        taken = [f + more for f, more in zip(taken, rigid_rates(elastic.coupling, motion), strict=True)]
+    torques = [tau + f for tau, f in zip(plain.call(x), taken, strict=True)]
+    return ca.Function(plain.name(), x, torques, plain.name_in(), plain.name_out())
+
+
+def _less_taken(elastic: Any, order: int, method: str | None) -> ca.Function:
+    """Forward dynamics with friction and parallel springs, whose derivatives depend on accelerations of lower
+    orders."""
+    plain = [_frictionless(elastic, k, method) for k in range(order + 1)]
+    x = _symbols_of(plain[-1])
+    position, effort = x[:2], []
+    found: list[Any] = []
+    for k, torque in enumerate(x[2:]):
+        effort.append(torque - link_load(elastic, at_drives(elastic, [*position, *found]))[k])
+        found = plain[k].call([*position, *effort])
+    outputs = ca.cse(list(found)) if isinstance(x[0], ca.SX) else found
+    return ca.Function(plain[-1].name(), x, outputs, plain[-1].name_in(), plain[-1].name_out())
+
+
+def closed_state(elastic: Any, v: Any, dv: Any, wrenches: Sequence[Any] = ()) -> tuple[Any, ...]:
     """(x, dx, position, speed, torques): a symbol for all coordinates, closed where there are loops, its rate, and
     positions, velocities and torques (drives,) of the drives, expressions of it and of v and dv of the links.
 
-    Loops stay closed along dx, so that any time derivative is exact, and nothing of `closing` is differentiated.
+    wrenches: [w_ext] of what acts from outside, () for nothing. Loops stay closed along dx, so that any time derivative
+    is exact, and nothing of `closing` is differentiated.
     """
     links = elastic.links
     if not isinstance(links, LoopRobot):
         x = ca.SX.sym("q", links.nq)
-        return x, links.configuration_rate(x, v), x, v, function(links, "inverse_dynamics")(x, v, dv)
+        torques = drive_torques(elastic, external_wrenches=bool(wrenches)).call([x, v, dv, *wrenches])[0]
+        return x, links.configuration_rate(x, v), x, v, torques
     tree, names = links.tree, elastic.drives or links.independent
     x, rows = ca.SX.sym("q_tree", tree.nq), links.rows("v", names)
     v_tree, dv_tree, G, _ = motion(links, 2, 1).call([x, v, dv])
     own = G.T @ function(tree, "inverse_dynamics")(x, v_tree, dv_tree)
     torques = ca.solve(ca.densify(G[rows, :].T), own) if elastic.drives else own
-    return x, tree.configuration_rate(x, v_tree), x[links.rows("q", names)], v_tree[rows], torques
+    position = x[links.rows("q", names)]
+    torques = torques + link_load(elastic, [position, v_tree[rows]])[0] if links_loaded(elastic) else torques
+    return x, tree.configuration_rate(x, v_tree), position, v_tree[rows], torques
 
 
 def closed(elastic: Any, q: Any) -> Any:

@@ -1,27 +1,30 @@
 """Accelerations of links and motors from the full state and the motor torques: what a simulation integrates.
 
-    [ M(q)   S ] [ q''     ]   [ tau + tau_rigid - n(q, q') - c(q, q', theta') ]
-    [ S^T    B ] [ theta'' ] = [ tau_m - tau - friction(theta') - S'^T q'      ]
+    [ M(q)   S ] [ q''     ]   [ tau + tau_rigid - friction(q') - n(q, q') - c(q, q', theta') ]
+    [ S^T    B ] [ theta'' ] = [ tau_m - tau - friction(theta') - S'^T q'                     ]
 
 tau: springs and their dampers; S, c and S' are there in the complete model alone.
 """
 
 import casadi as ca
 
+from ..errors import OrderError
 from ..function import function
-from ..ports import configuration_port, motion_ports
+from ..model.loops import LoopRobot
+from ..ports import configuration_port, motion_ports, wrench_ports
 from ..registry import method, quantity
-from .drives import accelerations, generalised, speeds
+from .drives import accelerations, at_drives, generalised
 from .motor_side import (
     at_motors,
     deflections,
+    elastic_torques,
     joint_torques,
     motor_friction,
     sigma_forces,
     spring_damping,
-    spring_torques,
 )
 from .ports import admit, column_ports, example
+from .potentials import link_load
 
 QUANTITY = "elastic_forward_dynamics"
 
@@ -30,7 +33,8 @@ def _inputs(elastic, order, options):
     ports = [configuration_port(elastic.links), motion_ports(elastic.links, 0)[1], *column_ports(elastic, "theta", 1)]
     ports += column_ports(elastic, "sigma", 0) if elastic.adjusted else []
     ports += column_ports(elastic, "tau_m", 0)
-    return ports + (column_ports(elastic, "tau_sigma", 0) if elastic.stiffness_driven else [])
+    ports += column_ports(elastic, "tau_sigma", 0) if elastic.stiffness_driven else []
+    return ports + (wrench_ports(elastic.links, 0) if options["external_wrenches"] else [])
 
 
 def _outputs(elastic, order, options):
@@ -42,6 +46,8 @@ def _call(function, elastic, order, ports, options):
     q, v, theta, dtheta, tau_m = (ports[name] for name in ("q", "v", "theta", "dtheta", "tau_m"))
     sigma = [ports["sigma"]] if elastic.adjusted else []
     link, motor = forces(elastic, q, v, theta, dtheta, sigma, tau_m)
+    if options["external_wrenches"]:
+        link = link + _pushed(elastic, q, ports["w_ext"])
     dv, d2theta = function(elastic, q, v, dtheta, link, motor)
     out = {"dv": dv, "d2theta": d2theta}
     if elastic.stiffness_driven:
@@ -56,26 +62,36 @@ quantity(
     inputs=_inputs,
     outputs=_outputs,
     call=_call,
+    options=("external_wrenches",),
     max_order=0,
     default=("taylor", "motors_eliminated"),
     of="elastic robot",
     admit=admit(QUANTITY),
-    equation="[M S; S^T B] [dv; theta''] = [phi + tau_rigid - n - c; tau_m - phi - friction(theta') - S'^T v], phi the "
-    "springs' and their dampers' torques, n = C v + g; S, c and S' in the complete model alone",
+    equation="[M S; S^T B] [dv; theta''] = [phi + tau_rigid - friction(v) - U'(q) - n - c; tau_m - phi - "
+    "friction(theta') - S'^T v], phi the springs' and their dampers' torques, n = C v + g; S, c and S' in the "
+    "complete model alone; U: energy of parallel springs",
     notes=("sigma: where the stiffness is a coordinate of variable springs; tau_sigma, d2sigma: where it has drives.",),
     example=example,
 )
 
 
+def _pushed(elastic, q, w_ext):
+    """(nv,) generalised forces of wrenches on the bodies."""
+    if isinstance(elastic.links, LoopRobot):
+        raise OrderError(f"elastic robot {elastic.name}: external_wrenches are not for robots with loops")
+    still = ca.DM(elastic.nv, 1)
+    weightless = function(elastic.links, "inverse_dynamics", external_wrenches=True, gravity=True)
+    return -weightless(q, still, still, w_ext, ca.DM.zeros(3))
+
+
 def forces(elastic, q, v, theta, dtheta, sigma, tau_m):
-    """(link torques (drives,), motor torques (theta,)) that springs, dampers, friction and motors exert."""
-    speed = speeds(elastic, q, v)
-    springs = spring_torques(elastic, 0, deflections(elastic, [q], [theta]), sigma)[0] + spring_damping(
-        elastic, speed, dtheta
-    )
-    driving = tau_m - motor_friction(elastic, [at_motors(elastic, speed, dtheta)])[0]
-    link = joint_torques(elastic, springs, [driving[m] for m in elastic.rigid_motors])
-    return link, ca.vertcat(*(driving[m] for m in elastic.elastic_motors)) - springs
+    """(link torques (drives,), motor torques (theta,)) that springs, dampers, friction of motors and motors exert."""
+    position = at_drives(elastic, [q, v])
+    on_links, on_motors = (x[0] for x in elastic_torques(elastic, [position[0]], [theta], sigma))
+    damping = spring_damping(elastic, position[1], dtheta)
+    driving = tau_m - motor_friction(elastic, [at_motors(elastic, position[1], dtheta)])[0]
+    link = on_links + joint_torques(elastic, damping, [driving[m] for m in elastic.rigid_motors])
+    return link, ca.vertcat(*(driving[m] for m in elastic.elastic_motors)) - on_motors - damping
 
 
 def _on_links(name):
@@ -124,10 +140,13 @@ def whole_matrix(elastic, q, v, dtheta, link, motor):
 def _matrices(elastic, q, v, dtheta, link, motor):
     M = function(elastic.links, "mass_matrix")(q)
     bias = function(elastic.links, "inverse_dynamics")(q, v, ca.DM(elastic.nv, 1))
-    link = generalised(elastic, q, link) - bias
+    link = generalised(elastic, q, link - link_load(elastic, at_drives(elastic, [q, v]))[0]) - bias
     if not elastic.coupling:
         return M, link, motor, ca.DM(elastic.nv, len(elastic.elastic_motors))
-    link = link - elastic.coupling.forces(q, v, dtheta, ca.DM(elastic.nv, 1))
+    still = ca.DM(len(elastic.elastic_motors), 1)
+    link = link - elastic.coupling.forces(q, v, dtheta, still)
+    link = link - elastic.coupling.rigid_forces(q, v, ca.DM(elastic.nv, 1))
+    M = M + elastic.coupling.rigid_mass(q)
     rate = ca.jtimes(elastic.coupling.momentum(q, v), q, v)
     return M, link, motor - rate, elastic.coupling.matrix(q)
 

@@ -152,7 +152,7 @@ def law_code(
     differences: list[tuple[int, int]] = []
     law = _law(controller, sample_time, f"{name}_law")
     if precision == "single":
-        law, differences = with_differences(law)
+        law, differences = with_differences(law, apart=("memory", *controller.gains))
     first = _first(controller, f"{name}_first") if controller.memory else None
     functions = generated(f"{name}_law", [law] + ([first] if first else []), precision)
     code = LawCode(controller, name, sample_time, law, first, limit, safe, precision, differences, anti_windup)
@@ -201,8 +201,9 @@ def _law(controller: Controller, sample_time: float, name: str) -> ca.Function:
     """
     f = controller.with_gains or controller.function
     ports = {n: ca.SX.sym(n, *f.size_in(n)) for n in f.name_in()}
-    out = f(**ports)
-    if controller.memory:
+    found = f(**ports)
+    out = {n: found[n] for n in f.name_out()}  # torques first: a call sorts outputs by their names
+    if "memory_rate" in out:
         out["memory_next"] = ports["memory"] + sample_time * out.pop("memory_rate")
     return ca.Function(name, list(ports.values()), merged(list(out.values())), list(ports), list(out))
 

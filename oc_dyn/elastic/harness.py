@@ -60,6 +60,7 @@ def _harness_words(code: LawCode, loop: ClosedLoop | None, functions: Sequence[c
         **{k: max(1, *(getattr(f, f"sz_{k}")() for f in functions)) for k in ("arg", "res", "iw", "w")},
         whole=loop.size,
         controls=loop.plant.controls + memory,
+        torques=loop.plant.controls,
         copies="\n".join(copies),
     )
     return {

@@ -10,23 +10,26 @@ two motors   each Newton step dz becomes log(1 + x) / x dz, x = law'' dz / law':
              Newton's method where x is small; or Newton's method as it stands, whichever finds more.
 
 How many steps are needed, and which scale needs the fewest, is determined when the spring is built, on torques of known
-deflection all over its range. Laws of one variable that no scale serves are inverted by bisection, which cannot fail
-for a law that rises. The result is inserted into the law once more; if it does not give the torque, the deflection is
-NaN.
+deflection all over its range, flat ends included. Laws that no scale serves are inverted by bisection, which cannot
+fail for a law that rises. Deflections are as exact as rounding of the law lets them be. The result is inserted into the
+law once more; if it does not give the torque, the deflection is NaN.
 """
 
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 
 import casadi as ca
 import numpy as np
 
-TOLERANCE = 1e-9  # of the torque that the deflection found gives, relative
+TOLERANCE = 1e-12  # of the torque that the deflection found gives, relative
+_NOISE = 1e-9  # rounding errors of laws up to which they are taken
 USUAL = 1e5  # [Nm, N] torques up to this size are sought where no range is given
-_CONVERGED, _MARGIN, _MOST = 1e-11, 3, 30  # the steps after convergence serve AD, which doubles its order in each
+_EPS, _FAR = float(np.finfo(float).eps), 1e-3
+_CONVERGED, MARGIN, MOST = 1e-11, 3, 30  # the steps after convergence serve AD, which doubles its order in each
 _SCALES = (np.inf, 10.0, 1.0, 0.1, 1e-2, 1e-3, 1e-4, 1e-5)  # [rad, m] inf: Newton's method as it stands
-_BISECTIONS = 80
-_OFFSETS = np.concatenate([[0.0], np.geomspace(1e-7, 1e6, 521)])  # [rad, m] from the start
+_BISECTIONS = (20, 30, 40, 50, 60, 80)
+HALVINGS = 80
+OFFSETS = np.concatenate([[0.0], np.geomspace(1e-7, 1e6, 521)])  # [rad, m] from the start
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +47,7 @@ def reach(wanted, slope, start, sigma=0.0):
     """((lowest, highest) torque, (lowest, highest) deflection) over which a law is finite and rises."""
     ends = []
     for side in (-1.0, 1.0):
-        z, free = start + side * _OFFSETS, True
+        z, free = start + side * OFFSETS, True
         for _ in range(9):  # ever closer to where it stops
             good = _rises(wanted, slope, z, side, sigma)
             last = len(z) - 1 if good.all() else max(int(np.argmin(good)) - 1, 0)
@@ -77,140 +80,90 @@ def values(f, z, sigma=0.0):
     return out.reshape(len(out), z.shape[1], -1).transpose(0, 2, 1).reshape(-1, z.shape[1])
 
 
-def of_one(wanted, slope, start, torques, deflections, sigmas, strict):
+def of_one(wanted, slope, start, torques, deflections, sigmas):
     """Inverse of a law of one motor; sigmas: values of sigma to be sure of, () where there is none.
 
-    torques: (lowest, highest) to be sure of; strict: even where the law has nearly stopped to rise.
+    torques: (lowest, highest) to be sure of.
     Returns (Inverse, None), or (Inverse, text) where it cannot be sure.
     """
-    least = 1e-8 if strict else 1e-3 if len(sigmas) else 1e-6
-    z, s = _samples(wanted, slope, start, torques, deflections, sigmas, least)
+    z, s = _samples(wanted, slope, start, torques, deflections, sigmas)
     target = values(wanted, z, s)[0]
-    best = None if z.size else (0.0, _MOST, _step(wanted, slope, start, np.inf, deflections))
+    best = None if z.size else (0.0, MOST, _step(wanted, slope, start, np.inf, deflections))
     for scale in _SCALES if z.size else ():
         step = _step(wanted, slope, start, scale, deflections)
-        shares = _progress(step, wanted, start, z[None], target[None], s)
-        steps = len(shares) - 1 + _MARGIN
+        shares = progress(step, wanted, start, z[None], target[None], s, slope)
+        steps = len(shares) - 1 + MARGIN
         cost = steps * step.n_instructions()
         if shares[-1] == 1 and (best is None or cost < best[0]):
             best = cost, steps, step
+    if best is None:
+        for count in _BISECTIONS:
+            make = partial(_bisected, wanted, slope, start, deflections, count)
+            share = _found(make(np.inf), wanted, slope, start, z, target, s)
+            if share == 1 or (count == _BISECTIONS[-1] and not len(sigmas)):
+                return Inverse(_certain(make, wanted, slope, start, z, target, s), count, torques, deflections), None
     problem = None
-    if best is None and not len(sigmas):
-        return Inverse(_bisected(wanted, slope, start, deflections), _BISECTIONS, torques, deflections), None
     if best is None:
         step, problem = _step(wanted, slope, start, 0.1, deflections), "no number of steps finds all its deflections"
-        best = np.inf, _MOST, step
-    return Inverse(_repeated(wanted, slope, start, *best[1:]), best[1], torques, deflections), problem
+        best = np.inf, MOST, step
+    make = partial(repeated, wanted, slope, start, *best[1:])
+    return Inverse(_certain(make, wanted, slope, start, z, target, s), best[1], torques, deflections), problem
 
 
-def of_two(wanted, slope, torques, start, sizes):
-    """Inverse of a pair of laws: (torque, stiffness) -> two deflections; sizes: (torque, stiffness) to go up to."""
-    pull = _pull(torques, start)
-    sides = np.concatenate([-np.geomspace(10.0, 1e-3, 17), [0.0], np.geomspace(1e-3, 10.0, 17)])
-    z = np.array(np.meshgrid(start[0] + sides, start[1] + sides)).reshape(2, -1)
-    target, k = values(wanted, z, 0.0), values(slope, z, 0.0)
+def _certain(make, wanted, slope, start, z, target, s):
+    """make(tolerance) with the tolerance that rounding errors of the law allow at the samples."""
+    found = values(make(np.inf), target, s)[0]
+    with np.errstate(invalid="ignore", over="ignore"):
+        miss = np.abs(values(wanted, found, s)[0] - target) / _size(wanted, slope, start, target, s)
+    worst = 4 * float(miss[np.isfinite(miss)].max(initial=0.0))
+    return make(float(np.clip(worst, TOLERANCE, _NOISE)))
+
+
+def _size(wanted, slope, start, target, sigma):
+    """What errors of torques are compared with."""
+    at = np.full(len(target), float(start))
+    return np.abs(target) + np.abs(values(wanted, at, sigma)[0]) + 1e-3 * np.abs(values(slope, at, sigma)[0])
+
+
+def _found(f, wanted, slope, start, truth, target, sigma):
+    """Share of the deflections `truth` that are found as exactly as the law's rounding errors allow."""
+    if not truth.size:
+        return 1.0
+    allowed = _allowed(wanted, slope, start, truth, target, sigma)
+    with np.errstate(invalid="ignore"):
+        return float((np.abs(values(f, target, sigma)[0] - truth) <= allowed).mean())
+
+
+def _allowed(wanted, slope, start, truth, target, sigma):
+    """Errors of the deflections that rounding makes."""
     with np.errstate(all="ignore"):
-        turn = k[0] * k[3] - k[1] * k[2]
-    at_start = np.linalg.det(slope(start, 1.0).full())
-    with np.errstate(invalid="ignore"):
-        good = (
-            np.isfinite(target).all(axis=0) & np.isfinite(turn) & (turn * np.sign(at_start) > 1e-9 * np.abs(at_start))
-        )
-        good &= (k[0] > 0) & (k[1] > 0) & (np.abs(target[0]) <= sizes[0]) & (target[1] <= sizes[1])
-        good &= (values(pull, z, 0.0) >= 0).all(axis=0)
-    z, target = z[:, good], target[:, good]
-    best = None
-    for bent in (True, False):
-        step = _step_of_two(wanted, slope, bent)
-        if not good.any():
-            best = 0.0, _MOST, step
-            break
-        shares = _progress(step, wanted, start, z, target, 0.0)
-        share = min(max(shares), 0.999)  # the last thousandth lies at the edge of what is possible
-        if best is None or share > best[0]:
-            best = share, next(k for k, x in enumerate(shares) if x >= share) + _MARGIN, step
-    _, count, step = best
-    f = _repeated(wanted, slope, start, count, step, pull)
-    return Inverse(f, count, (-np.inf, np.inf), (-np.inf, np.inf))
+        sizes = np.abs(target) + np.abs(values(wanted, np.full(truth.size, float(start)), sigma)[0])
+        return 1e-12 * (1e-3 + np.abs(truth)) + 64 * _EPS * sizes / values(slope, truth, sigma)[0]
 
 
-def _pull(torques, start):
-    """casadi.Function (z, sigma) -> (2,) how much each spring of a pair pulls, and a little that is granted.
-
-    The first pulls towards positive torques, the second towards negative ones, or the other way if so at the start.
-    """
-    at_start = torques(start, 1.0).full().ravel()
-    signs = (-1.0, 1.0) if at_start[0] < 0 < at_start[1] else (1.0, -1.0)
-    z, sigma = ca.SX.sym("z", 2), ca.SX.sym("sigma", torques.size1_in(1))
-    tau = torques(z, sigma)
-    granted = 1e-8 * (np.abs(at_start).max() + ca.fabs(ca.sum1(tau)))
-    return ca.Function("pull", [z, sigma], [ca.DM(signs) * tau + granted])
-
-
-def stiffnesses(torques, slope, start, torque):
-    """(least, largest) stiffness of a pair at a torque, as far as its laws rise and its springs pull; None where there
-    is no such torque."""
-    z = np.concatenate([start[0] - _OFFSETS[:0:-2], start[0] + _OFFSETS[::2]])
-    pull = _pull(torques, start)
-    sums = _sums(torques, slope, pull, start, torque, z)
-    if np.isnan(sums).all():
-        z = np.sort(np.concatenate([z, np.linspace(start[0] - 10, start[0] + 10, 4001)]))  # a short stretch
-        sums = _sums(torques, slope, pull, start, torque, z)
-    if np.isnan(sums).all():
-        return None
-    ends = []
-    for find in (np.nanargmin, np.nanargmax):
-        points, here = z, sums
-        for _ in range(12):  # ever closer to where it is least, often where a spring is slack or a law ends
-            k = find(here)
-            best = float(here[k])
-            points = np.append(np.linspace(points[max(k - 1, 0)], points[min(k + 1, len(points) - 1)], 65), points[k])
-            points.sort()
-            here = _sums(torques, slope, pull, start, torque, points)
-        k = find(here)
-        ends.append(float(here[k]) if np.isfinite(here[k]) else best)
-    return tuple(ends)
-
-
-def _sums(torques, slope, pull, start, torque, z):
-    """Stiffness of a pair at deflections z of its first spring, the second bearing the rest of the torque."""
-    low, high = start[1] - np.full(z.size, _OFFSETS[-1]), start[1] + np.full(z.size, _OFFSETS[-1])
-    for _ in range(_BISECTIONS):
-        other = (low + high) / 2
-        with np.errstate(invalid="ignore"):
-            total = values(torques, np.array([z, other]), 1.0).sum(axis=0)
-            below = np.where(np.isfinite(total), total < torque, other < start[1])
-        low, high = np.where(below, other, low), np.where(below, high, other)
-    both = np.array([z, (low + high) / 2])
-    with np.errstate(invalid="ignore"):
-        total, k = values(torques, both, 1.0).sum(axis=0), values(slope, both, 1.0)
-        good = np.abs(total - torque) <= 1e-9 * (1 + abs(torque))
-        good &= (k[0] > 0) & (k[1] > 0) & np.isfinite(k).all(axis=0) & (values(pull, both, 1.0) >= 0).all(axis=0)
-        return np.where(good, k[0] + k[1], np.nan)
-
-
-def _samples(wanted, slope, start, torques, deflections, sigmas, least):
-    """(z, sigma) whose torques lie in the range, each determined by its torque: slope * z / torque is not too small."""
-    parts = []
+def _samples(wanted, slope, start, torques, deflections, sigmas):
+    """(z, sigma) whose torques lie in the range, each determined by its torque in spite of rounding."""
+    parts, every = [], 6 if len(sigmas) else 2
     for s in sigmas if len(sigmas) else [0.0]:
-        z = start + np.concatenate([-_OFFSETS[:0:-2], _OFFSETS[::2]])
-        z = np.sort(np.concatenate([z, _evenly(wanted, z, torques, s)]))
+        z = start + np.concatenate([-OFFSETS[:0:-every], OFFSETS[::every]])
+        close = [end - (end - start) * 10.0 ** -np.linspace(0.1, 12, 48) for end in deflections if np.isfinite(end)]
+        z = np.sort(np.concatenate([z, *close, _evenly(wanted, z, torques, s, 402 // every)]))
         z = z[(z >= deflections[0]) & (z <= deflections[1])]
         tau, k = values(wanted, z, s)[0], values(slope, z, s)[0]
         with np.errstate(invalid="ignore"):
             good = np.isfinite(tau) & (k > 0) & (tau >= torques[0]) & (tau <= torques[1])
-            good &= k * np.abs(z - start) > least * np.abs(tau - values(wanted, [start], s)[0, 0])
-        parts.append((z[good], np.full(good.sum(), s)))
+            good &= _allowed(wanted, slope, start, z, tau, s) < 1e-3 * (1 + np.abs(z))
+            parts.append((z[good], np.full(good.sum(), s)))
     return (np.concatenate(x) for x in zip(*parts, strict=True))
 
 
-def _evenly(wanted, z, torques, sigma):
+def _evenly(wanted, z, torques, sigma, count):
     """Deflections whose torques are about evenly spread over the range."""
     tau = values(wanted, z, sigma)[0]
     inside = np.isfinite(tau) & (tau >= torques[0]) & (tau <= torques[1])
     if inside.sum() < 2 or np.any(np.diff(tau[inside]) < 0):
         return np.zeros(0)
-    return np.interp(np.linspace(tau[inside][0], tau[inside][-1], 201), tau[inside], z[inside])
+    return np.interp(np.linspace(tau[inside][0], tau[inside][-1], count), tau[inside], z[inside])
 
 
 def _step(wanted, slope, start, scale, bounds):
@@ -230,29 +183,21 @@ def _step(wanted, slope, start, scale, bounds):
     return ca.Function("step", [z, target, sigma], [new])
 
 
-def _step_of_two(wanted, slope, bent):
-    z, target, sigma = ca.SX.sym("z", 2), ca.SX.sym("target", 2), ca.SX.sym("sigma", wanted.size1_in(1))
-    A = slope(z, sigma)
-    straight = solve(A, target - wanted(z, sigma))
-    if not bent:
-        return ca.Function("step", [z, target, sigma], [z + straight])
-    x = ca.fmax(A[1, :].T * straight / A[0, :].T, -0.9)  # share by which each spring's stiffness would change
-    x = ca.vertcat(*(ca.if_else(ca.fabs(y) < 1e-6, 1e-6, y) for y in ca.vertsplit(x)))
-    return ca.Function("step", [z, target, sigma], [z + straight * ca.log1p(x) / x])
-
-
-def _progress(step, wanted, start, truth, target, sigma):
-    """[share of the deflections `truth` that are found after so many steps], up to the first at which all are."""
+def progress(step, wanted, start, truth, target, sigma, slope=None):
+    """[share of the deflections `truth` that are found after so many steps], up to the first at which all are; with
+    slope, as exactly as the rounding errors of the law allow."""
     n = truth.shape[1]
     z = np.tile(np.reshape(start, (-1, 1)), n)
     sigma = np.broadcast_to(np.asarray(sigma, float), (step.size1_in(2), n))
     f, g = step.map(n), wanted.map(n)
+    allowed = None if slope is None else _allowed(wanted, slope, start, truth[0], target[0], sigma)
     size = np.abs(target) + 1e-6 * np.abs(target).max(axis=1, keepdims=True)
     shares = []
-    for _ in range(_MOST + 1):
+    for _ in range(MOST + 1):
         with np.errstate(invalid="ignore"):
             solved = (np.abs(g(z, sigma).full() - target) <= _CONVERGED * size).all(axis=0)
             solved &= (np.abs(z - truth) <= 1e-3 * (1 + np.abs(truth))).all(axis=0)  # and no other solution
+            solved = solved if allowed is None else np.abs(z[0] - truth[0]) <= allowed
         shares.append(float(solved.mean()))
         if shares[-1] == 1:
             break
@@ -260,37 +205,45 @@ def _progress(step, wanted, start, truth, target, sigma):
     return shares
 
 
-def _repeated(wanted, slope, start, steps, step, pull=None):
+def repeated(wanted, slope, start, steps, step, tolerance=TOLERANCE, pull=None):
+    """casadi.Function (target, sigma) -> deflections after so many steps, checked; pull: of pairs, (how much each
+    spring pulls, its torques)."""
     target, sigma = ca.SX.sym("target", wanted.size1_out(0)), ca.SX.sym("sigma", wanted.size1_in(1))
     z = ca.SX(ca.DM(np.atleast_1d(start).astype(float)))
     for _ in range(steps):
         z = step(z, target, sigma)
-    return ca.Function("inverse", [target, sigma], [_checked(wanted, slope, start, z, target, sigma, pull)])
+    z = _checked(wanted, slope, start, z, target, sigma, tolerance, pull)
+    return ca.Function("inverse", [target, sigma], [z])
 
 
-def _bisected(wanted, slope, start, bounds):
-    """By halving an interval, and two steps of Newton's method from there."""
-    target, sigma = ca.SX.sym("target"), ca.SX.sym("sigma", 0)
-    low, high = (x if np.isfinite(x) else np.sign(x) * _OFFSETS[-1] for x in bounds)
+def _bisected(wanted, slope, start, bounds, count, tolerance):
+    """By halving an interval so many times, and three steps of Newton's method from there."""
+    target, sigma = ca.SX.sym("target"), ca.SX.sym("sigma", wanted.size1_in(1))
+    low, high = (x if np.isfinite(x) else np.sign(x) * OFFSETS[-1] for x in bounds)
     low, high = ca.SX(float(low)), ca.SX(float(high))
-    for _ in range(_BISECTIONS):
+    for _ in range(count):
         z = (low + high) / 2
         below = wanted(z, sigma) < target
         low, high = ca.if_else(below, z, low), ca.if_else(below, high, z)
     newton = _step(wanted, slope, start, np.inf, bounds)
-    z = newton(newton((low + high) / 2, target, sigma), target, sigma)
-    return ca.Function("inverse", [target, sigma], [_checked(wanted, slope, start, z, target, sigma)])
+    z = (low + high) / 2
+    for _ in range(3):
+        new = newton(z, target, sigma)
+        z = ca.if_else(ca.fabs(new - z) < _FAR * (1 + ca.fabs(z)), new, z)  # where the law is flat it may leap
+    return ca.Function("inverse", [target, sigma], [_checked(wanted, slope, start, z, target, sigma, tolerance)])
 
 
-def _checked(wanted, slope, start, z, target, sigma, pull=None):
+def _checked(wanted, slope, start, z, target, sigma, tolerance, pull=None):
     """z where it gives the target, the laws rise there and the springs of a pair pull, else not a number."""
     value, at_start = wanted(z, sigma), wanted(start, sigma)
     size = ca.fabs(target) + ca.fabs(at_start) + 1e-3 * ca.fabs(slope(start, sigma)[0, 0])
     A = slope(z, sigma)
-    conditions = [*ca.vertsplit(ca.fabs(value - target) <= TOLERANCE * size), *ca.horzsplit(A[0, :] > 0)]
+    if pull is not None:
+        size = size + ca.sum1(ca.fabs(pull[1](z, sigma)))  # they act against each other
+    conditions = [*ca.vertsplit(ca.fabs(value - target) <= tolerance * size), *ca.horzsplit(A[0, :] > 0)]
     if A.shape == (2, 2):  # of several solutions the one on the side of the start
         conditions.append(ca.det(A) * float(np.sign(np.linalg.det(slope(start, 1.0).full()))) > 0)
-        conditions += ca.vertsplit(pull(z, sigma) >= 0)
+        conditions += ca.vertsplit(pull[0](z, sigma) >= 0)
     good = reduce(ca.logic_and, conditions)
     return ca.vertcat(*(ca.if_else(good, x, np.nan) for x in ca.vertsplit(z)))
 

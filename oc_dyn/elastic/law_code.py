@@ -21,6 +21,7 @@ from .torque_sensors import TORQUES
 _UNITS = {"q": "rad or m", "v": "rad/s or m/s", "theta": "rad or m", "dtheta": "rad/s or m/s"}
 _UNITS |= {derivative_name("v", k): f"rad/s{k + 1} or m/s{k + 1}" for k in range(1, 12)}
 _UNITS |= {"tau": "Nm or N", "dtau": "Nm/s or N/s"}
+_UNITS |= dict.fromkeys(("external_torque", "friction_torque", "disturbance"), "Nm or N")  # estimates of observers
 _UNITS |= {"kp": "Nm/rad or N/m", "kd": "Nm s/rad or N s/m"}
 
 
@@ -72,16 +73,17 @@ class LawCode:
 
 
 _GAINS = {
-    "gains": "k0 .. k3 of e'''' + k3 e''' + k2 e'' + k1 e' + k0 e = 0, of each joint",
+    "gains": "k0, k1, .. of e^(r) + .. + k1 e' + k0 e = 0, of each joint",
+    "integral_gains": "that of the integral of e, of each joint",
     "sigma_gains": "the same of sigma, of second order",
 }
 
 
 def _known(x: Field, controller: Controller) -> Field:
     """A member with its unit and the names of joints or motors."""
-    elastic, name = controller.elastic, x.name.removesuffix("_ref")
+    elastic, name = controller.elastic, x.name.removesuffix("_ref").removesuffix("_hat")
     labels: Any = ()
-    if name in ("theta", "dtheta"):
+    if name in ("theta", "dtheta", "friction_torque", "disturbance"):
         labels = tuple(elastic.motor_names[m] for m in elastic.elastic_motors)
     elif name == "tau_m":
         labels = elastic.motor_names
@@ -109,6 +111,13 @@ def recorded(code: LawCode) -> tuple[list[Array], list[Array], list[int]]:
     return rows, expected, statuses
 
 
+def moved_on(memory: Array, found: dict[str, Any], sample_time: float) -> Array:
+    """The memory of the next sample, from the outputs of a law."""
+    if "memory_next" in found:
+        return found["memory_next"].full().ravel()
+    return memory + sample_time * found["memory_rate"].full().ravel() if "memory_rate" in found else memory
+
+
 def _steps(code: LawCode, names: list[str], rows: list[Array], limit: Array) -> tuple[list[Array], list[int]]:
     """(outputs, statuses) of steps from the start."""
     c, started, memory = code.controller, False, np.zeros(code.controller.memory)
@@ -122,7 +131,7 @@ def _steps(code: LawCode, names: list[str], rows: list[Array], limit: Array) -> 
             memory = first["memory"].full().ravel()
         started = bool(np.all(np.isfinite(memory)))
         found = c.function(**ports, **({"memory": memory} if c.memory else {}))
-        moved = memory + code.sample_time * found["memory_rate"].full().ravel() if c.memory else memory
+        moved = moved_on(memory, found, code.sample_time)
         outputs = {x.name: found[x.name].full().ravel() for x in code.outputs}
         good = started and all(np.all(np.isfinite(x)) for x in (moved, *outputs.values()))
         if not good:

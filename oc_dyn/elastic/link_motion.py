@@ -11,8 +11,8 @@ import casadi as ca
 from ..errors import OrderError
 from ..ports import configuration_port, derivative_name, motion_ports
 from ..registry import get_method, method, quantity
-from .drives import accelerations
-from .motor_side import at_motors, deflections, joint_torques, motor_friction, spring_torques
+from .drives import accelerations, at_drives
+from .motor_side import at_motors, elastic_torques, joint_torques, motor_friction
 from .ports import admit_flat, column_ports, example, jet
 
 QUANTITY = "elastic_link_motion"
@@ -58,8 +58,8 @@ quantity(
     default=("taylor",),
     of="elastic robot",
     admit=_admit,
-    equation="M(q) dv + C(q, v) v + g(q) = phi(theta - q, sigma) + tau_rigid and its time derivatives, with "
-    "theta'' = B^-1 (tau_m - phi - friction(theta'))",
+    equation="M(q) dv + C(q, v) v + g(q) + friction(v) + U'(q) = phi(theta - q, sigma) + tau_rigid and its time "
+    "derivatives, with theta'' = B^-1 (tau_m - phi - friction(theta'))",
     notes=(
         "sigma: where the stiffness is a coordinate of variable springs; tau_rigid: where joints are rigid.",
         "tau_m and its derivatives come in from order 2 on: dv and d2v follow from the state alone.",
@@ -76,14 +76,13 @@ def link_motion(forward_dynamics, elastic, order, q, v, theta, sigma, rigid, tau
     springs' torques up to their k-th derivative, and from the second on these need theta'' = B^-1 (tau_m - springs -
     friction) and the dv found before.
     """
-    theta, position = list(theta), [q, v]
+    theta, position, none = list(theta), [q, v], ca.DM(len(elastic.elastic_motors), 1)
     B_inverse = ca.inv(ca.DM(elastic.motor_inertia))
     for k in range(order + 1):
         if k > 1:
             theta.append(_motor_acceleration(elastic, k - 2, B_inverse, position, theta, sigma, tau_m))
-        z = deflections(elastic, position[: k + 1], theta[: k + 1])
-        springs = spring_torques(elastic, k, z, sigma[: k + 1])
-        torques = [joint_torques(elastic, x, rigid[i] if rigid else None) for i, x in enumerate(springs)]
+        on_links, _ = elastic_torques(elastic, at_drives(elastic, position[: k + 1]), theta[: k + 1], sigma[: k + 1])
+        torques = [x + joint_torques(elastic, none, rigid[i] if rigid else None) for i, x in enumerate(on_links)]
         found = accelerations(elastic, k, forward_dynamics).call([q, v, *torques])
         position.append(found[k])
     return found
@@ -91,8 +90,8 @@ def link_motion(forward_dynamics, elastic, order, q, v, theta, sigma, rigid, tau
 
 def _motor_acceleration(elastic, k, B_inverse, position, theta, sigma, tau_m):
     """Derivative k of theta'', lower ones being known."""
-    z = deflections(elastic, position[: k + 1], theta[: k + 1])
-    torque = _elastic_rows(elastic, tau_m[k]) - spring_torques(elastic, k, z, sigma[: k + 1])[k]
+    drives = at_drives(elastic, position[: k + 1])
+    torque = _elastic_rows(elastic, tau_m[k]) - elastic_torques(elastic, drives, theta[: k + 1], sigma[: k + 1])[1][k]
     speeds = [at_motors(elastic, ca.DM(len(elastic.drives) or elastic.nv, 1), x) for x in theta[1 : k + 2]]
     return B_inverse @ (torque - _elastic_rows(elastic, motor_friction(elastic, speeds)[k]))
 
@@ -114,5 +113,5 @@ def _register(name):
     method(QUANTITY, name, kind=of.kind, source=source, max_order=of.max_order, cannot=of.cannot, cse=of.cse)(by)
 
 
-for _name in ("taylor", "articulated_spatial", "closed_form", "ad_jet_cse", "ad_via_inverse"):
+for _name in ("taylor", "articulated_spatial", "closed_form", "ad_jet_cse", "ad_via_inverse", "ad_taylor"):
     _register(_name)

@@ -9,15 +9,15 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from .. import validation
 from ..errors import ModelError, UnknownName
-from ..model.inertia import Inertia
-from ..model.loops import LoopRobot, close_tree
 from ..model.read_only import ReadOnlyArrays
-from ..model.robot import Body, Robot, assemble
+from ..model.robot import Body, Robot
 from ..text import terminal
-from ..types import Array, Numbers
+from ..types import Array, Named, Numbers
 from .coupling import Coupling
+from .effects import Effect
+from .potentials import Potential
+from .real import with_errors, with_friction
 from .springs import LinearSpring, Spring
 
 
@@ -40,15 +40,17 @@ class ElasticRobot(ReadOnlyArrays):
     """A robot with springs between motors and links; built by elastic_robot, printed as a table.
 
     Reduced model (Spong 1987), theta being the motor angles as seen at the joints, tau the springs' torques:
-        M(q) q'' + n(q, q') = tau(theta - q, theta' - q'),    B theta'' + tau = tau_m - friction(theta')
+        M(q) q'' + n(q, q') = tau(theta - q, theta' - q') - friction(q'),    B theta'' + tau = tau_m - friction(theta')
     complete model: S(q) theta'' and S(q)^T q'' besides, with the terms of Coriolis that belong to them. A rigid joint
     has no row in theta; its row of tau_m drives the link itself.
 
-    robot: as given. links: the same without what the motors carry; of friction only that of the motors counts.
+    robot: as given. links: the same without what the motors carry; their joints' own friction does not count.
     motor_inertia B (theta, theta) [kg m^2 or kg]. gear (tau_m, tau_m): motor speeds = gear @ joint-side
     speeds. Of a robot with loops the rows of joints, and `rigid`, are those of `drives` where these are given.
-    motor_damping, motor_friction, friction_smoothing: one per row of tau_m. stiffness_inertia (sigma,): inertia
-    of the drives of sigma, empty where sigma is prescribed.
+    motor_damping, motor_friction, friction_smoothing: one per row of tau_m. link_damping [Nm s/rad, N s/m],
+    link_friction [Nm, N], link_smoothing [rad/s, m/s]: on the links' side, one per velocity v. stiffness_inertia
+    (sigma,): inertia of the drives of sigma, empty where sigma is prescribed. parallel, across: energies of springs
+    beside the motors and across joints.
     """
 
     robot: Robot
@@ -63,8 +65,15 @@ class ElasticRobot(ReadOnlyArrays):
     motor_friction: Array
     stiffness_inertia: Array
     friction_smoothing: Array
+    link_damping: Array
+    link_friction: Array
+    link_smoothing: Array
     coupling: Coupling | None = None  # of the complete model
+    parallel: Potential | None = None  # springs between links alone
+    across: Potential | None = None  # springs between several joints and motors
+    effects: tuple[Effect, ...] = ()  # laws of friction, hysteresis and play, which the plant alone knows
     drives: tuple[str, ...] = ()  # joints of the tree with the motors; () where these are at the links' coordinates
+    unactuated: tuple[int, ...] = ()  # rows of v of a free joint, which no motor drives
     _made: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)
 
     @property
@@ -119,18 +128,27 @@ class ElasticRobot(ReadOnlyArrays):
 
     @property
     def features(self) -> frozenset[str]:
-        """What is special about the links, for methods that cannot do it; and "coupling" for the complete model."""
-        return self.links.features | ({"coupling"} if self.coupling else set())
+        """What is special about the links, for methods that cannot do it; "coupling" for the complete model and
+        "across" for springs across joints."""
+        own = {"coupling"} if self.coupling else set()
+        return self.links.features | own | ({"across"} if self.across is not None else set())
 
     @property
     def motor_orders(self) -> tuple[int, ...]:
         """For each elastic joint the derivative of its theta that the motor torques need: 2 for the reduced model."""
         need = [2] * len(self.joints)
         if self.coupling:
-            for i in range(len(self.joints)):  # row i of the links hands on what theta_i needs
-                for j, more in self.coupling.needs[i].items():
-                    need[j] = max(need[j], need[i] + more)
+            owner = {m: e for e, j in enumerate(self.joints) for m in j.theta}
+            for e, joint in enumerate(self.joints):  # its row of the links hands on what its theta needs
+                for m, more in self.coupling.needs[joint.v].items():
+                    need[owner[m]] = max(need[owner[m]], need[e] + more)
         return tuple(need)
+
+    @property
+    def sigma_order(self) -> int:
+        """The highest time derivative of sigma in the motor torques: 2, more in the complete model."""
+        orders = zip(self.joints, self.motor_orders, strict=True)
+        return max((need for j, need in orders if j.sigma is not None), default=2)
 
     def flat_order(self, order: int = 0) -> int:
         """The highest time derivative of q in the motor torque's derivative of this order: 4 for the reduced model,
@@ -160,39 +178,55 @@ class ElasticRobot(ReadOnlyArrays):
             raise ModelError(self.name, [f"the springs of {', '.join(other)} are not linear"])
         return np.array([j.spring.stiffness for j in self.joints if isinstance(j.spring, LinearSpring)], float)
 
+    def refuse_across(self, what: str) -> None:
+        """Raise ModelError where springs act across joints, for what knows springs of one joint alone."""
+        if self.across is not None:
+            text = f"{what}: springs across several joints are not there; use feedforward_pd or another robot"
+            raise ModelError(self.name, [text])
+
     def undamped(self) -> ElasticRobot:
-        """The same robot without damping in its springs; itself if they have none."""
+        """The same robot without damping in its springs and laws for simulation alone; itself if it has none."""
+        if self.effects:
+            return self.without_laws().undamped()
         if not self.damped:
             return self
         return replace(self, joints=tuple(replace(j, spring=replace(j.spring, damping=0.0)) for j in self.joints))
 
+    def without_laws(self) -> ElasticRobot:
+        """The same robot without the laws of with_friction(laws=...): what laws of control and flat maps can know."""
+        return replace(self, effects=()) if self.effects else self
+
     def with_errors(
         self, stiffness: float | Mapping[str, float] = 0.0, mass: float | Mapping[str, float] = 0.0,
-        motor_inertia: float = 0.0,
+        motor_inertia: float = 0.0, damping: float = 0.0, friction: float = 0.0,
     ) -> ElasticRobot:  # fmt: skip
         """The real robot of which this one is the model, by relative errors: 0.1 is 10 % more.
 
         stiffness: a number, or {joint: number}; mass: of all inertial parameters of links, a number or {link: number};
-        motor_inertia: a number. All above -1. Raises ShapeError, UnknownName; ModelError where the kinetic energy of
-        the complete model would not be positive.
+        motor_inertia: a number; damping: of springs, motors and links, friction: of motors and links, numbers. All
+        above -1. Raises ShapeError, UnknownName; ModelError where the kinetic energy of the complete model would not
+        be positive. with_friction gives damping and friction that the model does not have.
         """
-        names = [j.name for j in self.joints]
-        stiffness = _factors("stiffness", stiffness, names, f"elastic joint of {self.name}")
-        factor = {**dict.fromkeys(names, 1.0), **stiffness}
-        joints = tuple(replace(j, spring=j.spring.scaled(factor[j.name])) for j in self.joints)
-        mass_of = _factors("mass", mass, list(self.links.description[0]), f"link of {self.name}")
-        links = rebuilt(self.links, mass_of=mass_of)
-        m = 1.0 + _error("motor_inertia", motor_inertia)
-        real = replace(
-            self,
-            joints=joints,
-            links=links,
-            motor_inertia=m * self.motor_inertia,
-            coupling=self.coupling and self.coupling.scaled(m),
-        )
-        if real.coupling:
-            real.coupling.check_energy(real)
-        return real
+        return with_errors(self, stiffness, mass, motor_inertia, damping, friction)
+
+    def with_friction(
+        self, *, damping: Named | None = None, motor_damping: Named | None = None, motor_friction: Named | None = None,
+        friction_smoothing: Named | None = None, link_damping: Named | None = None, link_friction: Named | None = None,
+        link_smoothing: Named | None = None, laws: Mapping[str, Any] | None = None,
+    ) -> ElasticRobot:  # fmt: skip
+        """The same robot with other damping and friction, in the forms and units of elastic_robot; None: as it is.
+
+        damping: of all springs, linear or not. laws: Stribeck, LuGre, MaxwellSlip, BoucWen, Backlash, for the real
+        robot of a simulation alone, besides what else rubs: {"motors": {motor: law}, "links": {velocity: law},
+        "springs": {joint: law}}, a law or a list of laws for each name, or a law alone for all. They replace those that
+        are there; flat maps and laws of control refuse robots that have some. Raises ModelError listing every problem;
+        UnknownName.
+        """
+        given = {
+            "motor_damping": motor_damping, "motor_friction": motor_friction, "friction_smoothing": friction_smoothing,
+            "link_damping": link_damping, "link_friction": link_friction, "link_smoothing": link_smoothing,
+        }  # fmt: skip
+        return with_friction(self, damping, given, laws)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "_made": {}}
@@ -207,54 +241,19 @@ class ElasticRobot(ReadOnlyArrays):
             lines.append(f"  {j.name}: {what}, damping {s.damping:g}, motor inertia {inertia}")
         names = self.drives or self.links.velocity_names
         lines += [f"  {names[k]}: rigid" for k in self.rigid]
+        lines += [f"  {names[k]}: no motor" for k in self.unactuated]
+        lines += [] if self.parallel is None else ["  parallel springs"]
+        lines += [] if self.across is None else ["  springs across joints"]
+        lines += [f"  {type(e.law).__name__} at {e.name} of {e.on}, in simulation alone" for e in self.effects]
+        both = (("motor", self.motor_names, self.motor_damping, self.motor_friction),
+                ("link", names, self.link_damping, self.link_friction))  # fmt: skip
+        for side, rows, damping, friction in both:
+            rub = zip(rows, damping, friction, strict=True)
+            lines += [f"  {side} of {n}: damping {d:g}, Coulomb friction {f:g}" for n, d, f in rub if d or f]
         return "\n".join(map(terminal, lines))
 
     def __repr__(self) -> str:
         return f"<oc_dyn.ElasticRobot {self.name!r}: {len(self.joints)} elastic joints of {self.nv}>"
-
-
-def _factors(quantity: str, errors: float | Mapping[str, float], names: list[str], what: str) -> dict[str, float]:
-    """{name: 1 + error}."""
-    if not isinstance(errors, Mapping):
-        error = _error(quantity, errors)
-        return dict.fromkeys(names, 1.0 + error) if error else {}
-    for name in errors:
-        if name not in names:
-            raise UnknownName(what, name, names)
-    return {name: 1.0 + _error(f"{quantity} of {name}", x) for name, x in errors.items()}
-
-
-def _error(quantity: str, value: float) -> float:
-    """A relative error, above -1."""
-    return validation.number(f"relative error of {quantity}", value, above=-1)
-
-
-def rebuilt(
-    robot: Robot,
-    armature: Mapping[str, float] | None = None,
-    mass_of: Mapping[str, float] | None = None,
-) -> Robot:
-    """The robot with other armatures {joint: value}, inertial parameters of links times factors {link: factor}."""
-    if isinstance(robot, LoopRobot):
-        tree = rebuilt(robot.tree, armature, mass_of)
-        return robot if tree is robot.tree else close_tree(
-            tree, robot.loops, robot.couplings, robot.independent, start=robot.home
-        )  # fmt: skip
-    links, raw, floating, held = robot.description
-    armature, mass_of = armature or {}, mass_of or {}
-    if all(robot.joint(n).armature == x for n, x in armature.items()) and not mass_of:
-        return robot
-    links = {name: x and _times(mass_of.get(name, 1.0), x) for name, x in links.items()}
-    raw = tuple(replace(j, armature=armature[j.name]) if j.name in armature else j for j in raw)
-    new = assemble(
-        robot.name, links, raw, gravity=robot.gravity, floating_base=floating, lock=held, collisions=robot.collisions
-    )
-    own = {name: getattr(robot, name) for name in ("velocity_limits", "report", "snap_angles", "may_touch", "folder")}
-    return replace(new, **own)
-
-
-def _times(factor: float, inertia: Inertia) -> Inertia:
-    return Inertia.computed(factor * inertia.mass, factor * inertia.moment, factor * inertia.tensor)
 
 
 def columns(x: Any, rows: Any) -> Any:

@@ -8,21 +8,49 @@ from itertools import pairwise
 
 import casadi as ca
 
+from ..errors import ModelError
 from ..lie.time_derivatives import time_derivatives
 from .drives import at_drives
+from .friction import motor_friction as motor_friction
 
 
 def deflections(elastic, q, theta):
     """{elastic joint number: [one jet a motor]} from the jets q of the links and theta, of the same length."""
-    q = at_drives(elastic, q)
+    return _between(elastic, at_drives(elastic, q), theta)
+
+
+def _between(elastic, position, theta):
+    pairs = list(zip(theta, position, strict=True))
     return {
-        e: [[x[m] - y[j.v if k else j.q] for k, (x, y) in enumerate(zip(theta, q, strict=True))] for m in j.theta]
+        e: [[x[m] - y[j.v if k else j.q] for k, (x, y) in enumerate(pairs)] for m in j.theta]
         for e, j in enumerate(elastic.joints)
     }
 
 
+def elastic_torques(elastic, position, theta, sigma):
+    """Derivatives 0.. of the torques of all springs (on the drives (drives,), taken from the motors (theta,)), along
+    jets of one length: positions of the drives, theta, sigma; no damping."""
+    z = _between(elastic, position, theta)
+    motors = _own_torques(elastic, len(theta) - 1, z, sigma)
+    links = [joint_torques(elastic, x) for x in motors]
+    if elastic.across is None:
+        return links, motors
+    by_links, by_motors = elastic.across.slopes(position, theta)
+    return [x - y for x, y in zip(links, by_links, strict=True)], [
+        x + y for x, y in zip(motors, by_motors, strict=True)
+    ]
+
+
 def spring_torques(elastic, order, z, sigma):
     """Derivatives 0..order of the torques (theta,) that the springs take from their motors; no damping."""
+    if elastic.across is not None:
+        raise ModelError(
+            elastic.name, ["it has springs across several joints, whose torques do not follow from deflections alone"]
+        )
+    return _own_torques(elastic, order, z, sigma)
+
+
+def _own_torques(elastic, order, z, sigma):
     rows = [[] for _ in range(order + 1)]
     for e, j in enumerate(elastic.joints):
         for k, x in enumerate(
@@ -87,16 +115,6 @@ def _along(j, order, z, sigma, value):
     rates = time_derivatives(value(j.spring, [x[0] for x in Z], s[0] if s else empty), order, flow, cse=True)
     f = ca.Function("along", [x for jet in [*Z, s] for x in jet], rates)
     return f.call([x for jet in [*z, sigma] for x in jet[: order + 1]])
-
-
-def motor_friction(elastic, speed):
-    """Derivatives 0.. of the friction torques (tau_m,), one for each of speed = [motor speeds (tau_m,), rates, ..]."""
-    order, n = len(speed) - 1, len(elastic.motor_names)
-    d, f = ca.DM(elastic.motor_damping), ca.DM(elastic.motor_friction)
-    x = [ca.SX.sym("x", n) for _ in speed]
-    torque = ca.sparsify(d * x[0] + f * ca.tanh(x[0] / ca.DM(elastic.friction_smoothing)))
-    rates = time_derivatives(torque, order, list(pairwise(x)), cse=True)
-    return ca.Function("friction", x, rates).call(speed)
 
 
 def at_motors(elastic, links, motors):

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
-import casadi as ca
 import numpy as np
 
 from ..files import write_csv
-from ..function import function
 from ..planning.report import ReportRow
 from ..planning.trajectory import Trajectory
 from ..scene.scene import Scene
 from ..text import terminal
-from ..types import Array, Numbers, StrPath
-from .drives import at_drives
+from ..types import Array, StrPath
+from .damped_along import DampedDeflections
+from .electrical import MotorElectrics
 from .model import ElasticRobot
 from .plan_check import ElasticReport, defects, spring_rows
-
-OUTPUTS = {"motor_torque": "tau_m", "motor_torque_rate": "dtau_m", "motor_speed": "dtheta", "deflection": "deflection"}
+from .plan_outputs import OUTPUTS, deflections_along, flat_outputs, jets_of, known_order
+from .plan_stiffness import StiffnessBounds
 
 
 @dataclass(eq=False)
@@ -28,8 +27,11 @@ class ElasticPlan:
     """A planned motion of an elastic robot.
 
     motion: Trajectory of the links, with their limits. limits: {"motor_torque", "motor_torque_rate", "motor_speed",
-    "deflection": (n,)}, those that were given. objective: the time [s], or the loss. sigma: stiffnesses held constant,
-    None where none varies. info: iterations, rounds, shares.
+    "deflection", "current", "voltage", "torque_speed": (n,)}, those that were given. objective: what was optimised: the
+    time [s], the loss, an energy [J], or the speed that was asked for. sigma: stiffnesses held constant, or a
+    Trajectory of them where they were planned, too, None where none varies. electrical: MotorElectrics that were given.
+    periodic: whether the motion repeats itself. stiffness: bounds
+    of planned stiffnesses. info: iterations, rounds, shares.
     """
 
     elastic: ElasticRobot
@@ -37,7 +39,10 @@ class ElasticPlan:
     limits: dict[str, Array]
     objective: float
     info: dict[str, Any]
-    sigma: Array | None = None
+    sigma: Array | Trajectory | None = None
+    electrical: MotorElectrics | None = None
+    periodic: bool = False
+    stiffness: StiffnessBounds | None = None
 
     @property
     def duration(self) -> float:
@@ -45,10 +50,27 @@ class ElasticPlan:
         return self.motion.duration
 
     def sample(self, dt: float = 1e-3) -> dict[str, Array]:
-        """{"t": (K,), "q", "v", ... of the links, "theta", "dtheta", "tau_m", "dtau_m", "deflection": (K, n)} every
-        dt [s]."""
+        """{"t": (K,), "q", "v", ... of the links, "theta", "dtheta", "tau_m", "dtau_m", "deflection", and of planned
+        stiffnesses "sigma", "dsigma": (K, n)} every dt [s]; with electrical data "current", "voltage", too."""
         samples = self.motion.sample(dt)
-        return {"t": samples.t, **flat_outputs(self.elastic, samples.derivatives, self._order, self._jets(samples.t))}
+        found = {"t": samples.t, **self.outputs(samples.t, samples.derivatives)}
+        if isinstance(self.sigma, Trajectory):
+            jets = self.sigma.sample(samples.t).derivatives
+            found |= {"sigma": jets[0], "dsigma": jets[1]}
+        return found
+
+    def outputs(self, t: Array, derivatives: list[Array] | None = None) -> dict[str, Array]:
+        """Outputs of the flat map at times t (K,); derivatives: of the links there, by default of the motion."""
+        derivatives = self.motion.sample(t).derivatives if derivatives is None else derivatives
+        z = self.deflections
+        return flat_outputs(
+            self.elastic, derivatives, self._order, self._jets(t), None if z is None else z.at(t), self.electrical
+        )
+
+    @cached_property
+    def deflections(self) -> DampedDeflections | None:
+        """Deflections of the damped springs along the motion; None without dampers."""
+        return deflections_along(self.elastic, self.motion, jets_of(self.sigma, self._order), self.periodic)
 
     def shares(self, dt: float = 1e-3) -> dict[str, float]:
         """{limit of motors and springs: largest share that is reached} along the motion, every dt [s]."""
@@ -68,7 +90,7 @@ class ElasticPlan:
         """
         links = self.motion.check(dt=dt, scene=scene, clearance=clearance)
         samples = self.motion.both_sides(dt)
-        found = flat_outputs(self.elastic, samples.derivatives, self._order, self._jets(samples.t))
+        found = self.outputs(samples.t, samples.derivatives)
         rows, shares = list(links.rows), dict(links.shares)
         for name, bound in self.limits.items():
             values = found[OUTPUTS[name]]
@@ -80,14 +102,17 @@ class ElasticPlan:
                 limit = float(np.copysign(bound[i], value))
                 output = OUTPUTS[name]
                 rows.append(ReportRow(output, float(share[k, i]), self._names(output)[i], at, value, limit))
+        if self.stiffness is not None and isinstance(self.sigma, Trajectory):
+            rows += self.stiffness.rows(self.sigma, dt)
         springs = spring_rows(self.elastic, found, samples.t)
-        of_motion, pieces = defects(self.elastic, self.motion, self.sigma, robot) if dynamics else ((), (0, 0))
+        of_motion, pieces = defects(self, robot) if dynamics else ((), (0, 0))
         facts = vars(links) | {"rows": tuple(rows), "shares": shares}
         return ElasticReport(**facts, springs=springs, defects=of_motion, checked=pieces)
 
     def save(self, path: StrPath, dt: float = 1e-3) -> None:
         """Write a CSV of the samples: a column a joint or motor, SI units. The file appears complete or not at all."""
         samples = self.sample(dt)
+        samples.pop("torque_speed", None)  # shares, one a segment
         header, columns = ["t [s]"], [samples.pop("t")]
         for quantity, values in samples.items():
             header += [f"{quantity} {name}" for name in self._names(quantity)]
@@ -100,50 +125,16 @@ class ElasticPlan:
         return known_order(self.elastic, self.motion)
 
     def _jets(self, t: Array) -> list[Array] | None:
-        if self.sigma is None:
-            return None
-        return [np.tile(self.sigma, (len(t), 1))] + [np.zeros((len(t), len(self.sigma)))] * (2 + self._order)
+        jets = jets_of(self.sigma, self._order)
+        return None if jets is None else jets(t)
 
     def _names(self, quantity: str) -> tuple[str, ...]:
-        if quantity in ("theta", "dtheta", "deflection"):
-            return self.elastic.theta_names
-        return self.elastic.motor_names if quantity in ("tau_m", "dtau_m") else self.elastic.links.coordinate_names
-
-
-def known_order(elastic: ElasticRobot, motion: Trajectory) -> int:
-    """1 if the motor torque's rate is bounded along a Trajectory of the links, else 0."""
-    return int(motion.continuity >= elastic.continuity("torque_rate") - 1)
-
-
-def outputs_along(
-    elastic: ElasticRobot, motion: Trajectory, t: Numbers, sigma: Sequence[Array] | None = None,
-) -> dict[str, Array]:  # fmt: skip
-    """Outputs of the flat map along a Trajectory of the links at times t (K,); sigma: [sigma, dsigma, ...] (K, n)."""
-    derivatives = motion.sample(np.asarray(t, float)).derivatives
-    return flat_outputs(elastic, derivatives, known_order(elastic, motion), sigma)
-
-
-def flat_outputs(
-    elastic: ElasticRobot, derivatives: Sequence[Array], order: int = 0, sigma: Sequence[Array] | None = None,
-) -> dict[str, Array]:  # fmt: skip
-    """{"q", "v", ..., "theta", "dtheta", "tau_m", "deflection": (K, n)}, with "dtau_m" at order 1, by the flat map.
-
-    derivatives: [q, v, ...] (K, n), zero where they end. sigma: [sigma, dsigma, ...] (K, n) of robots that vary their
-    stiffness.
-    """
-    flat = function(elastic, "elastic_flat_map", order=order)
-    names = [n for n in flat.name_in() if "sigma" not in n]
-    zeros = np.zeros_like(derivatives[0])
-    given = {n: (derivatives[k] if k < len(derivatives) else zeros).T for k, n in enumerate(names)}
-    given |= {n: x.T for n, x in zip([n for n in flat.name_in() if "sigma" in n], sigma or [], strict=False)}
-    found = flat(**given)
-    out = dict(zip(names, derivatives, strict=False))
-    out |= {n: np.array(found[n]).T for n in ("theta", "dtheta", "tau_m", "dtau_m") if n in found}
-    position = np.array(at_drives(elastic, [ca.DM(out["q"].T)])[0]).T
-    out["deflection"] = out["theta"] - position[:, deflected(elastic)]
-    return out
-
-
-def deflected(elastic: ElasticRobot) -> list[int]:
-    """Rows of q that the rows of theta belong to."""
-    return [j.q for j in elastic.joints for _ in j.theta]
+        elastic = self.elastic
+        if quantity in ("theta", "dtheta", "d2theta", "deflection"):
+            return elastic.theta_names
+        if quantity in ("sigma", "dsigma", "tau_sigma"):
+            return elastic.sigma_names
+        if quantity == "torque_speed" and self.electrical is not None:
+            return self.electrical.names(elastic, quantity)
+        motors = ("tau_m", "dtau_m", "current", "voltage")
+        return elastic.motor_names if quantity in motors else elastic.links.coordinate_names

@@ -13,12 +13,11 @@ from typing import Any
 import numpy as np
 
 from ..function import function
-from ..optimal_control.polynomials import derivatives_at
 from ..planning.report import Report, ReportRow
-from ..planning.trajectory import Trajectory
-from ..types import Array
+from ..types import Array, Indices
 from .dop853 import _NODES, _STAGES, _WEIGHTS
 from .model import ElasticRobot
+from .plan_outputs import flat_outputs, jets_of
 from .plant import plant
 from .reachable import fastest
 
@@ -96,39 +95,35 @@ def spring_rows(elastic: ElasticRobot, found: dict[str, Array], t: Array) -> tup
     return tuple(rows)
 
 
-def defects(
-    elastic: ElasticRobot, motion: Trajectory, sigma: Array | None = None, robot: ElasticRobot | None = None,
-) -> tuple[tuple[ReportRow, ...], tuple[int, int]]:  # fmt: skip
-    """((Row a part of the state), (pieces integrated, all)) of a Trajectory of the links; see ElasticReport.
+def defects(plan: Any, robot: ElasticRobot | None = None) -> tuple[tuple[ReportRow, ...], tuple[int, int]]:
+    """((Row a part of the state), (pieces integrated, all)) of an ElasticPlan; see ElasticReport.
 
     robot: the ElasticRobot that the planned torques drive, default the one that was planned for.
     """
+    elastic, motion = plan.elastic, plan.motion
     p = plant(robot or elastic)
-    given = [] if sigma is None else [sigma, np.zeros_like(sigma)]
-    ends = planned(elastic, motion.pieces, np.diff(motion.t), sigma)
-    first = {n: x[:, 0] for n, x in planned(elastic, motion.pieces[:1], np.zeros(1), sigma).items()}
-    speed = max(_rate(robot or elastic, first, sigma), 1e-9)
+    ends = planned(plan, np.arange(len(motion.pieces)), np.diff(motion.t))
+    first = {n: x[:, 0] for n, x in planned(plan, np.zeros(1, int), np.zeros(1)).items()}
+    speed = max(_rate(robot or elastic, first, ends.get("sigma")), 1e-9)
     count = int(np.clip(np.ceil(np.diff(motion.t).max() * speed / _PHASE), _LEAST, _MOST))
     every = max(1, int(np.ceil(len(motion.pieces) * count / _MOST)))
     chosen = np.arange(every // 2, len(motion.pieces), every)
-    pieces, starts, h = motion.pieces[chosen], motion.t[chosen], np.diff(motion.t)[chosen] / count
-    s = np.tile(np.concatenate(given)[:, None], (1, len(chosen))) if given else np.zeros((0, len(chosen)))
-    if p.rates.size1_in(2) == 0:
-        s = np.zeros((0, len(chosen)))
+    starts, h = motion.t[chosen], np.diff(motion.t)[chosen] / count
     rates = p.rates.map(len(chosen))
     nodes = [*_NODES[:12], 1.0]
     local = np.array([(i + c) * h for i in range(count) for c in nodes])  # (count * 13, pieces)
-    known = planned(elastic, np.tile(pieces, (len(local), 1, 1)), local.ravel(), sigma)
+    known = planned(plan, np.tile(chosen, len(local)), local.ravel())
     known = {n: x.reshape(len(x), count, len(nodes), len(chosen)) for n, x in known.items()}
     controls = [known["tau_m"], *([known["tau_sigma"]] if "tau_sigma" in known else [])]
     state = np.concatenate([known[n] for n in p.parts])
     x, u = state[:, 0, 0], np.concatenate(controls)
+    s = np.concatenate([known["sigma"], known["dsigma"]]) if p.rates.size1_in(2) else np.zeros((0, *u.shape[1:]))
     off = np.zeros((p.size, count, len(chosen)))
     for i in range(count):
         K: list[Any] = []
         for k, row in enumerate(({}, *_STAGES)):
             here = x + h * sum((c * K[j] for j, c in row.items()), np.zeros_like(x))
-            K.append(rates(here, u[:, i, k], s).full())
+            K.append(rates(here, u[:, i, k], s[:, i, k]).full())
         x = x + h * sum(c * K[j] for j, c in _WEIGHTS.items())
         off[:, i] = np.abs(x - state[:, i, -1])
     rows = []
@@ -142,23 +137,25 @@ def defects(
     return tuple(rows), (len(chosen), len(motion.pieces))
 
 
-def planned(elastic: ElasticRobot, pieces: Array, local: Array, sigma: Array | None) -> dict[str, Array]:
-    """{port: (rows, K)} of the flat map at times `local` (K,) [s] after the starts of pieces (K, k, n)."""
-    f = function(elastic, "elastic_flat_map")
-    names = [n for n in f.name_in() if "sigma" not in n]
-    derivatives = derivatives_at(pieces, local, max(len(names), pieces.shape[1]))
-    given = {n: np.array(derivatives[k]).T for k, n in enumerate(names)}
-    held = [n for n in f.name_in() if "sigma" in n]
-    constant = np.zeros(0) if sigma is None else sigma
-    given |= {n: np.tile((constant if k == 0 else 0 * constant)[:, None], (1, len(local))) for k, n in enumerate(held)}
-    found = f(**given)
-    return given | {n: np.array(x) for n, x in found.items()}
+def planned(plan: Any, which: Indices, local: Array) -> dict[str, Array]:
+    """{port: (rows, K)} of the flat map of an ElasticPlan at times `local` (K,) [s] after the starts of pieces (K,)."""
+    motion, sigma = plan.motion, jets_of(plan.sigma, 0)
+    t = motion.t[which] + local
+    samples = motion.on_pieces(which, local)
+    z = plan.deflections and plan.deflections.at(t)
+    jets = sigma(t) if sigma else []
+    found = flat_outputs(plan.elastic, samples.derivatives, 0, jets, z)
+    held = {"sigma" if not k else "d" * (k > 0) + "sigma": x for k, x in enumerate(jets[:2])}
+    return {n: x.T for n, x in (found | held).items()}
 
 
 def _rate(robot: ElasticRobot, first: dict[str, Array], sigma: Array | None) -> float:
-    """Fastest rate [1/s] at the start: the springs' swing, or Coulomb friction's rise."""
+    """Fastest rate [1/s]: the springs' swing at the start, with the largest stiffnesses, their dampers' decay, or
+    Coulomb friction's rise."""
     x = {n: first[n] for n in ("q", "theta")}
-    swing = fastest(robot, x, np.zeros(0) if sigma is None else sigma)[0]
+    swing = fastest(robot, x, np.zeros(0) if sigma is None else sigma.max(axis=1))[0]
     rise = robot.motor_friction / robot.friction_smoothing + robot.motor_damping
     inertia = np.diag(robot.motor_inertia)
-    return max(swing, *(rise[m] / b for m, b in zip(robot.elastic_motors, inertia, strict=True)))
+    M = function(robot.links, "mass_matrix")(x["q"]).full()
+    dampers = [j.spring.damping * (1 / inertia[m] + np.linalg.inv(M)[j.v, j.v]) for j in robot.joints for m in j.theta]
+    return max(swing, *dampers, *(rise[m] / b for m, b in zip(robot.elastic_motors, inertia, strict=True)))

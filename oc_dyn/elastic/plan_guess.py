@@ -7,7 +7,7 @@ import numpy as np
 from ..optimal_control.polynomials import derivatives_at, hermite
 from ..planning.guess import timed
 from ..planning.limits import velocity_bounds
-from .plan import OUTPUTS
+from .plan_outputs import OUTPUTS
 
 
 def smooth(task, slower=1.0):
@@ -18,6 +18,8 @@ def smooth(task, slower=1.0):
     if task.begun is not None:
         T, found = task.begun
         return T, list(found), _sizes(found)
+    if task.kind != "rest":
+        return _without_goal(task)
     start, goal = np.zeros((2, task.continuity + 1, len(task.ends[0])))
     start[0], goal[0] = task.ends
     s, count = np.linspace(0, 1, 41), task.continuity + 2
@@ -39,6 +41,61 @@ def smooth(task, slower=1.0):
             break
     T = best[1] * slower if task.duration is None else best[1]
     return T, list(derivatives(T, np.linspace(0, 1, task.nodes + 1))), _sizes(derivatives(T, s))
+
+
+def _without_goal(task):
+    """A motion through points (k, n) task.way at equal times, of a shape that its ends allow: from rest as powers of
+    the time that rest there, or as a Fourier sum. By default a swing back and forth."""
+    T, count, shape = task.duration, task.continuity + 2, _periodic if task.kind == "periodic" else _from_rest
+    way = _swing(task) if task.way is None else np.asarray(task.way, float)
+    derivatives = shape(task, way, T, count)
+    worst = _largest_share(task, derivatives(np.linspace(0, T, 41)))
+    if task.way is None and worst > 1:  # what moves less is nearer to the limits; half of it may be gravity's
+        way = way[0] + (way - way[0]) / min(2 * worst, 20.0)
+        derivatives = shape(task, way, T, count)
+    found = derivatives(np.linspace(0, T, task.nodes + 1))
+    return T, list(found), _sizes(found)
+
+
+def _swing(task):
+    s = np.linspace(0, 1, 9)[:, None]
+    far = np.ones(task.elastic.nq) if task.speed is None else _towards(task)
+    back = np.sin(np.pi * s) ** 2
+    return task.ends[0] + 0.7 * far * (1.6 * s**4 - 0.6 * back if task.kind == "free" else back)
+
+
+def _towards(task):
+    """(n,) direction of velocities that the speed grows with, the largest of them 1."""
+    q = task.ends[0]
+    slope = np.array([float(task.speed(q, e)) for e in np.eye(q.size)])
+    return slope / max(np.abs(slope).max(), 1e-9) if np.any(slope) else np.ones(q.size)
+
+
+def _from_rest(task, way, T, count):
+    first, s = task.continuity + 1, np.linspace(0, 1, len(way))[1:]
+    powers = first + np.arange(min(len(s), 6))
+    coefficients = np.linalg.lstsq(s[:, None] ** powers, way[1:] - way[0], rcond=None)[0]
+    pieces = np.zeros((1, powers[-1] + 1, way.shape[1]))
+    pieces[0, 0] = way[0]
+    for p, c in zip(powers, coefficients, strict=True):
+        pieces[0, p] = c * factorial(int(p)) / T ** int(p)
+    return lambda t: derivatives_at(np.repeat(pieces, len(t), axis=0), t, count)
+
+
+def _periodic(task, way, T, count):
+    """Fourier sum of few harmonics through points, the last of which is the first one again."""
+    points = way[:-1] if np.allclose(way[0], way[-1]) else way
+    t, w = np.arange(len(points)) * T / len(points), 2 * np.pi / T
+    most = max(1, min(3, (len(points) - 1) // 2))
+
+    def basis(t, order):
+        rows = [np.full(len(t), float(order == 0))]
+        for k in range(1, most + 1):
+            rows += [(k * w) ** order * f(k * w * t + order * np.pi / 2) for f in (np.cos, np.sin)]
+        return np.array(rows).T
+
+    c = np.linalg.lstsq(basis(t, 0), points, rcond=None)[0]
+    return lambda t: np.array([basis(t, order) @ c for order in range(count)])
 
 
 def _resampled(task, slower):

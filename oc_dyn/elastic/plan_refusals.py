@@ -5,7 +5,7 @@ import numpy as np
 from ..errors import LimitError, ShapeError
 from ..planning.feasibility import rest_to_rest, shortest_time
 from ..planning.quantities import RATES
-from .plan import OUTPUTS
+from .plan_outputs import OUTPUTS
 from .reachable import refusal
 
 
@@ -14,10 +14,12 @@ def refuse(task):
     names = task.elastic.links.coordinate_names
     if task.limits.joints != names:
         raise ShapeError(f"limits are of the joints {task.limits.joints}, expected {names}")
-    held = [_held(task, where, q) for where, q in zip(("q_start", "q_goal"), task.ends, strict=True)]
+    at_rest = task.ends if task.kind != "periodic" else []
+    held = [_held(task, where, q) for where, q in zip(("q_start", "q_goal"), at_rest, strict=False)]
     if task.objective == "time":
         _refuse_unbounded(task)
-    _refuse_short(task, held)
+    if task.kind == "rest":
+        _refuse_short(task, held)
 
 
 def _held(task, where, q):
@@ -30,11 +32,12 @@ def _held(task, where, q):
     held = {k: x[0] for k, x in task.outputs([q[None]]).items()}
     still = {"q": q[:, None], "v": np.zeros((len(q), 1)), "dv": np.zeros((len(q), 1))}
     still |= {} if task.sigma is None else {"sigma": task.sigma[:, None]}
-    error = refusal(elastic, still, held["theta"][:, None])
+    error = refusal(elastic.undamped(), still, held["theta"][:, None])
     if error:
         raise LimitError(f"{where}: {error}")
-    for what, of in (("motor_torque", elastic.motor_names), ("deflection", elastic.theta_names)):
-        value = held[OUTPUTS[what]]
+    of_motors = [(what, elastic.motor_names) for what in ("motor_torque", "current", "voltage")]
+    for what, of in (*of_motors, ("deflection", elastic.theta_names)):
+        value = held[OUTPUTS[what]] if what in given else ()
         for i, name in enumerate(of) if what in given else ():
             if abs(value[i]) > given[what][i] * (1 + 1e-9):
                 raise LimitError(

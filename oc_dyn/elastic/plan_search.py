@@ -1,6 +1,8 @@
 """The rounds of plan_elastic: from a smooth guess, with bounds of the time that move with what is found, and slower
 guesses where the solver fails; limits that are exceeded between points are tightened."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from ..errors import SolveError
@@ -8,9 +10,12 @@ from ..interrupts import TIME_LIMIT, building
 from ..planning.tightening import tighten
 from ..planning.trajectory import Trajectory, joint_units
 from ..validation import options_of
+from .damped_flat import wanted_continuity
 from .plan import ElasticPlan
+from .plan_costs import value_of
 from .plan_guess import smooth
-from .plan_problem import LEAST, MOST, elastic_problem, loss
+from .plan_problem import LEAST, MOST, elastic_problem
+from .plan_stiffness import stiffness_along
 
 _TIGHTEN, _CLEAN, _ROUNDS = 1.001, 1.005, 8
 _SPARE, _AIM = 1.0001, 1.0006  # share of a limit below which its margin was tightened too far; that it is then to have
@@ -23,7 +28,9 @@ _FIRST = {"bound_mult_init_method": "mu-based"}
 
 
 def search(task, solver, solver_options, compiled):
-    """ElasticPlan of an ElasticTask."""
+    """ElasticPlan of an ElasticTask; one with damped springs begins with the plan without dampers."""
+    if task.elastic.damped and task.known is None:
+        task = _with_start(task, solver, solver_options, compiled)
     rounds = _Search(task, solver, solver_options, compiled)
     settings = {"within": _TIGHTEN, "excess": 1.0002, "rounds": _ROUNDS}
     found = tighten(rounds.solve, rounds.shares, task.margins, **settings)
@@ -34,6 +41,22 @@ def search(task, solver, solver_options, compiled):
             best = more.result
     best.info |= {"iterations": rounds.iterations, "rounds": rounds.solves}
     return best
+
+
+def _with_start(task, solver, solver_options, compiled):
+    """The task with the motion that it begins with, where the springs without dampers have one."""
+    elastic = task.elastic.undamped()
+    smoother = max(task.continuity, wanted_continuity(elastic, "torque_rate" if task.rate else "torque"))
+    alone = replace(task, elastic=elastic, continuity=smoother)
+    if task.nodes <= smoother:
+        return task
+    try:
+        rounds = _Search(alone, solver, solver_options, compiled)
+        return replace(task, known=rounds.solve(alone.margins, None).motion, begun=None, way=None)
+    except SolveError as error:
+        if error.status == TIME_LIMIT:
+            raise
+        return task
 
 
 def _within(plan):
@@ -87,10 +110,14 @@ class _Search:
             self.weights, self.problem, self.initial = list(_SMOOTH), None, None
             found = self._run(margins)
         self.initial = found
-        motion = _trajectory(task, found, self.problem.flat)
-        objective = motion.duration if task.objective == "time" else loss(task, motion)
+        motion, sigma = _trajectory(task, found, self.problem.flat), task.sigma
+        if task.stiffness is not None:
+            sigma = stiffness_along(found, self.problem.flat.sigma, task.stiffness)
         info = {"iterations": self.iterations, "rounds": self.solves}
-        return ElasticPlan(task.elastic, motion, task.given, objective, info, task.sigma)
+        how = {"electrical": task.electrical, "periodic": task.kind == "periodic", "stiffness": task.stiffness}
+        plan = ElasticPlan(task.elastic, motion, task.given, 0.0, info, sigma, **how)
+        plan.objective = value_of(task, plan)
+        return plan
 
     def _run(self, margins):
         if self.problem is None:
@@ -137,9 +164,9 @@ def _trajectory(task, found, flat):
     """The links' motion as polynomial pieces."""
     # friction of the links' joints is none of the flat map's: elastic_robot says so, or counts it at the motors
     motion = found.trajectory(flat.q, task.elastic.links, task.limits, friction=False)
-    ends = {
-        side: [x.tolist()] + [[0.0] * len(x)] * task.continuity
-        for side, x in zip(("start", "goal"), task.ends, strict=True)
-    }
-    motion.info |= {"robot": task.elastic.name, "request": ends}
+    motion.info |= {"robot": task.elastic.name}
+    if task.kind == "rest":
+        fixed = zip(("start", "goal"), task.ends, strict=True)
+        ends = {side: [x.tolist()] + [[0.0] * len(x)] * task.continuity for side, x in fixed}
+        motion.info |= {"request": ends}
     return motion

@@ -1,7 +1,9 @@
 """What plan_elastic is asked for."""
 
 from dataclasses import dataclass
+from typing import Any
 
+import casadi as ca
 import numpy as np
 
 from ..errors import ShapeError
@@ -11,18 +13,23 @@ from ..planning.obstacles import Obstacles
 from ..planning.quantities import RATES
 from ..planning.trajectory import Trajectory
 from ..scene import Scene
-from .plan import OUTPUTS, flat_outputs
+from .electrical import MotorElectrics
+from .plan_outputs import OUTPUTS, flat_outputs
+from .plan_stiffness import StiffnessBounds
 
 
 @dataclass(frozen=True, eq=False)
 class ElasticTask:
     """What is asked of plan_elastic. given: {limit of motors and springs: (n,)}.
 
+    ends: [start, goal], those that are given. kind: "rest" for a motion from rest to rest, "free" for one from rest
+    whose end is free, "periodic". speed: Function (q, v) -> what is largest at the end. say: function (problem, flat)
+    that says more. stiffness: bounds of planned stiffnesses; sigma: those held constant, or guessed.
     near: None, or a Scene whose pairs the links keep apart by (P,) [m], of Obstacles `around`. way (k, n), or known, a
     Trajectory, or begun, (duration, derivatives at the nodes): where the search begins, None for by itself.
     """
 
-    elastic: object
+    elastic: Any
     ends: list
     continuity: int
     rate: bool
@@ -34,6 +41,11 @@ class ElasticTask:
     nodes: int
     interior: int
     derivatives: str
+    kind: str = "rest"
+    electrical: MotorElectrics | None = None
+    stiffness: StiffnessBounds | None = None
+    speed: ca.Function | None = None
+    say: Any = None
     near: Scene | None = None
     apart: np.ndarray | None = None
     way: np.ndarray | None = None
@@ -47,9 +59,9 @@ class ElasticTask:
         return None if self.sigma is None else [self.sigma] + [np.zeros_like(self.sigma)] * (2 + self.rate)
 
     def outputs(self, derivatives):
-        """Outputs of the flat map at derivatives of q (K, n)."""
+        """Outputs of the flat map at derivatives of q (K, n), of springs without their dampers."""
         jets = self.jets and [np.tile(x, (len(derivatives[0]), 1)) for x in self.jets]
-        return flat_outputs(self.elastic, derivatives, int(self.rate), jets)
+        return flat_outputs(self.elastic, derivatives, int(self.rate), jets, electrical=self.electrical)
 
     @property
     def of_links(self):

@@ -9,19 +9,22 @@ import casadi as ca
 
 from ..function import function
 from ..subexpressions import merged
-from .drives import generalised, speeds
-from .forward_dynamics import forces
+from .drives import accelerations, at_drives, generalised, speeds
+from .effects import Effects, effects_at
+from .forward_dynamics import forces, motors_eliminated
+from .friction import link_friction
 from .model import ElasticRobot
 from .motor_side import (
     at_motors,
     deflections,
+    elastic_torques,
     joint_torques,
     motor_friction,
     sigma_forces,
     spring_damping,
     spring_energy,
-    spring_torques,
 )
+from .potentials import link_load
 
 ENERGIES = ("kinetic_links", "kinetic_motors", "springs", "gravity")
 
@@ -69,6 +72,8 @@ def _build(elastic: ElasticRobot) -> Plant:
     sizes = {"q": elastic.nq, "v": elastic.nv, "theta": motors, "dtheta": motors}
     if elastic.stiffness_driven:
         sizes |= {"sigma": sigmas, "dsigma": sigmas}
+    remembered = sum(e.law.memory for e in elastic.effects)
+    sizes |= {"friction": remembered} if remembered else {}
     parts, size = {}, 0
     for name, n in sizes.items():
         parts[name] = slice(size, size + n)
@@ -80,10 +85,12 @@ def _build(elastic: ElasticRobot) -> Plant:
     tau_m, tau_sigma = ca.vertsplit(u, [0, len(elastic.motor_names), controls])
     ports = {**s, "tau_m": tau_m, "sigma": sigma, "tau_sigma": tau_sigma}
 
-    f = function(elastic, "elastic_forward_dynamics")
-    a = f(**{name: ports[name] for name in f.name_in()})
+    remembers = s.get("friction", ca.SX(0, 1))
+    extra = effects_at(elastic, s["q"], s["v"], s["theta"], s["dtheta"], sigma, remembers)
+    a = _accelerations(elastic, s, ports, extra)
     rates = [elastic.links.configuration_rate(s["q"], s["v"]), a["dv"], s["dtheta"], a["d2theta"]]
     rates += [dsigma, a["d2sigma"]] if elastic.stiffness_driven else []
+    rates += [extra.memory_rate] if remembered else []
 
     z = deflections(elastic, [s["q"]], [s["theta"]])
     drive_speed = speeds(elastic, s["q"], s["v"])
@@ -96,10 +103,11 @@ def _build(elastic: ElasticRobot) -> Plant:
     damping = spring_damping(elastic, drive_speed, s["dtheta"])
     link_speed = ca.vertcat(*(drive_speed[j.v] for j in elastic.joints for _ in j.theta))
     taken = ca.dot(motor_friction(elastic, [speed])[0], speed) + ca.dot(damping, s["dtheta"] - link_speed)
+    taken = taken + ca.dot(link_friction(elastic, [drive_speed])[0], drive_speed) + extra.taken
 
-    energies = _energies(elastic, s, sigma, dsigma, z)
-    accelerations = ca.SX.sym("a", elastic.nv + motors + (sigmas if elastic.stiffness_driven else 0))
-    residual = _residual(elastic, s, accelerations, ports)
+    energies = _energies(elastic, s, sigma, dsigma, z, extra.stored)
+    given_rates = ca.SX.sym("a", elastic.nv + motors + (sigmas if elastic.stiffness_driven else 0))
+    residual = _residual(elastic, s, given_rates, ports, extra)
     state = [x, u, given]
     return Plant(
         parts,
@@ -108,17 +116,38 @@ def _build(elastic: ElasticRobot) -> Plant:
         ca.Function("plant", state, [merged(ca.densify(ca.vertcat(*rates)))], ["x", "u", "sigma"], ["dx"]),
         ca.Function("powers", state, [ca.vertcat(put_in, taken)]),
         ca.Function("energies", [x, given], [merged(ca.vertcat(*energies))]),
-        ca.Function("springs", [x, given], _springs(elastic, s, sigma, z)),
-        ca.Function("residual", [x, accelerations, u, given], [merged(residual)]),
+        ca.Function("springs", [x, given], _springs(elastic, s, sigma, z, extra.sensed)),
+        ca.Function("residual", [x, given_rates, u, given], [merged(residual)]),
     )
 
 
-def _energies(elastic: ElasticRobot, s: dict[str, Any], sigma: Any, dsigma: Any, z: Any) -> tuple[Any, ...]:
+def _accelerations(elastic: ElasticRobot, s: dict[str, Any], ports: dict[str, Any], extra: Effects) -> dict[str, Any]:
+    """{"dv", "d2theta", "d2sigma"}; with laws that act on links, these are besides what motors do."""
+    known = elastic.without_laws()
+    ports = {**ports, "tau_m": ports["tau_m"] + extra.motors}
+    f = function(known, "elastic_forward_dynamics")
+    a = f(**{name: ports[name] for name in f.name_in()})
+    if not any(e.on != "motors" for e in elastic.effects):
+        return a
+    sigma = [ports["sigma"]] if elastic.adjusted else []
+    link, motor = forces(known, s["q"], s["v"], s["theta"], s["dtheta"], sigma, ports["tau_m"])
+    link = link + extra.links
+    if elastic.coupling:
+        dv, d2theta = motors_eliminated(known, s["q"], s["v"], s["dtheta"], link, motor)
+    else:
+        dv, d2theta = accelerations(known)(s["q"], s["v"], link), ca.inv(ca.DM(elastic.motor_inertia)) @ motor
+    return {**a, "dv": dv, "d2theta": d2theta}
+
+
+def _energies(
+    elastic: ElasticRobot, s: dict[str, Any], sigma: Any, dsigma: Any, z: Any, stored: Any,
+) -> tuple[Any, ...]:  # fmt: skip
     links, v, dtheta = elastic.links, s["v"], s["dtheta"]
     M = function(links, "mass_matrix")(s["q"])
     motors = 0.5 * ca.dot(dtheta, ca.DM(elastic.motor_inertia) @ dtheta)
     if elastic.coupling:
         motors = motors + ca.dot(elastic.coupling.momentum(s["q"], v), dtheta)
+        motors = motors + elastic.coupling.rigid_energy(s["q"], v)
     if elastic.stiffness_driven:
         motors = motors + 0.5 * ca.dot(ca.DM(elastic.stiffness_inertia), dsigma**2)
     height = ca.SX(0)
@@ -127,27 +156,35 @@ def _energies(elastic: ElasticRobot, s: dict[str, Any], sigma: Any, dsigma: Any,
         moment = b.inertia.mass * pose["p"] + pose["R"] @ ca.DM(b.inertia.moment)
         height = height - ca.dot(ca.DM(links.gravity), moment)
     deflected = {e: [x[0] for x in jets] for e, jets in z.items()}
-    return 0.5 * ca.dot(v, M @ v), motors, spring_energy(elastic, deflected, sigma), height
+    springs, position = spring_energy(elastic, deflected, sigma) + stored, at_drives(elastic, [s["q"]])[0]
+    for potential in (elastic.parallel, elastic.across):
+        springs = springs + (0 if potential is None else potential.value(position, s["theta"]))
+    return 0.5 * ca.dot(v, M @ v), motors, springs, height
 
 
-def _springs(elastic: ElasticRobot, s: dict[str, Any], sigma: Any, z: Any) -> list[Any]:
+def _springs(elastic: ElasticRobot, s: dict[str, Any], sigma: Any, z: Any, sensed: Any) -> list[Any]:
     deflection = ca.vertcat(*(jet[0] for jets in z.values() for jet in jets))
     drive_speed = speeds(elastic, s["q"], s["v"])
-    motors = spring_torques(elastic, 0, z, [sigma])[0] + spring_damping(elastic, drive_speed, s["dtheta"])
-    joints = joint_torques(elastic, motors)
-    return [deflection, ca.vertcat(*(joints[j.v] for j in elastic.joints))]
+    on_links = elastic_torques(elastic, at_drives(elastic, [s["q"]]), [s["theta"]], [sigma])[0][0]
+    joints = on_links + joint_torques(elastic, spring_damping(elastic, drive_speed, s["dtheta"]))
+    return [deflection, ca.vertcat(*(joints[j.v] for j in elastic.joints)) + sensed]
 
 
-def _residual(elastic: ElasticRobot, s: dict[str, Any], accelerations: Any, ports: dict[str, Any]) -> Any:
+def _residual(
+    elastic: ElasticRobot, s: dict[str, Any], given_rates: Any, ports: dict[str, Any], extra: Effects,
+) -> Any:  # fmt: skip
     """Left sides of the equations of motion at given accelerations, by inverse dynamics: nothing is solved for."""
     n, m = elastic.nv, len(elastic.elastic_motors)
-    dv, d2theta, d2sigma = accelerations[:n], accelerations[n : n + m], accelerations[n + m :]
+    dv, d2theta, d2sigma = given_rates[:n], given_rates[n : n + m], given_rates[n + m :]
     sigma = [ports["sigma"]] if elastic.adjusted else []
-    link, motor = forces(elastic, s["q"], s["v"], s["theta"], s["dtheta"], sigma, ports["tau_m"])
-    link = function(elastic.links, "inverse_dynamics")(s["q"], s["v"], dv) - generalised(elastic, s["q"], link)
+    link, motor = forces(elastic, s["q"], s["v"], s["theta"], s["dtheta"], sigma, ports["tau_m"] + extra.motors)
+    taken = link_load(elastic, at_drives(elastic, [s["q"], s["v"]]))[0]
+    link = generalised(elastic, s["q"], link + extra.links - taken)
+    link = function(elastic.links, "inverse_dynamics")(s["q"], s["v"], dv) - link
     motor = ca.DM(elastic.motor_inertia) @ d2theta - motor
     if elastic.coupling:
         link = link + elastic.coupling.forces(s["q"], s["v"], s["dtheta"], d2theta)
+        link = link + elastic.coupling.rigid_forces(s["q"], s["v"], dv)
         momentum = elastic.coupling.momentum(s["q"], s["v"])
         motor = motor + ca.jtimes(momentum, ca.vertcat(s["q"], s["v"]), ca.vertcat(s["v"], dv))
     rows = [link, motor]

@@ -5,8 +5,9 @@ from ..errors import ModelError, OrderError
 from ..ports import COUNTED, Size, derivative_name, derivative_unit
 from ..registry import Port
 from .build import elastic_robot
+from .effects import refuse_effects
 from .model import ElasticRobot
-from .springs import VariableSpring
+from .variable_springs import VariableSpring
 
 
 def admit(quantity):
@@ -16,6 +17,7 @@ def admit(quantity):
         if not isinstance(robot, ElasticRobot):
             hint = "make one by od.elastic.elastic_robot"
             raise ModelError(quantity, [f"it is a quantity of an elastic robot, got {type(robot).__name__}; {hint}"])
+        refuse_effects(quantity, robot)
         return robot
 
     return check
@@ -51,6 +53,7 @@ COUNTED.update(
     variable="joints of variable stiffness",
     motors="motors, those of rigid joints included",
     rigid="rigid joints",
+    unactuated="velocities of free joints, which no motor drives",
 )
 
 
@@ -94,6 +97,12 @@ _COLUMNS = {  # names of its rows, what they are, unit, meaning
         "rigid",
         "Nm, N",
         "torques of the rigid joints, friction of their motors taken off",
+    ),
+    "tau_base": (
+        lambda e: tuple(e.links.velocity_names[k] for k in e.unactuated),
+        "unactuated",
+        "Nm, N",
+        "wrenches that free joints would have to give; a motion for which they are not zero is impossible",
     ),
     "tau_sigma": (lambda e: e.sigma_names, "variable", "J/(unit of sigma)", "forces of the drives of sigma"),
 }

@@ -22,6 +22,9 @@ def refusal(elastic, motion, theta, t=None):
     k, row = bad[0]
     j = next(j for j in elastic.joints if row in j.theta)
     where = f"joint {j.name!r}" + ("" if t is None else f" at t = {t[k]:.6g} s")
+    if elastic.across is not None:
+        what = "no positions of the motors, by the springs across joints, give the torques that are needed"
+        return LimitError(f"{elastic.name}: {where}: {what}, or they were not found")
     if elastic.coupling:
         return LimitError(f"{elastic.name}: {where}: the spring has no deflection for the torque that is needed")
     tau = drive_torques(elastic)(*(ca.DM(motion[n][:, k]) for n in ("q", "v", "dv")))
@@ -59,8 +62,18 @@ def fastest(elastic, x, sigma):
     slope = ca.Function("slope", [z, s], [ca.diag(ca.jacobian(ca.vertcat(*torques), z))])
     position = np.array(at_drives(elastic, [ca.DM(x["q"])])[0])
     deflection = np.ravel(x["theta"]) - np.ravel(position)[[j.q for j in elastic.joints for _ in j.theta]]
-    slopes = slope(deflection, sigma).full().ravel()
-    root = np.sqrt(np.maximum(slopes, 0.0))
-    squares, modes = np.linalg.eigh(root[:, None] * compliance * root)
+    stiffness = np.diag(np.maximum(slope(deflection, sigma).full().ravel(), 0.0))
+    if elastic.across is not None:
+        stiffness = stiffness + _between_motors(elastic.across, position, x["theta"])
+    values, axes = np.linalg.eigh(stiffness)
+    root = axes @ np.diag(np.sqrt(np.maximum(values, 0.0))) @ axes.T
+    squares, modes = np.linalg.eigh(root @ compliance @ root)
     k = int(np.argmax(np.abs(modes[:, -1])))
     return float(np.sqrt(max(squares[-1], 0.0))), elastic.theta_names[k]
+
+
+def _between_motors(across, position, theta):
+    """(theta, theta) stiffness that motors feel through springs across joints."""
+    x, t = (ca.SX.sym("x", across.energy.size1_in(k)) for k in (0, 1))
+    f = ca.Function("stiffness", [x, t], [ca.hessian(across.energy(x, t), t)[0]])
+    return f(np.ravel(position)[list(across.q)], np.ravel(theta)).full()

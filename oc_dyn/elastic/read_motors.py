@@ -1,10 +1,8 @@
 """Values of the motors of an elastic robot as a user gives them: by name, in a list or as a matrix."""
 
-import warnings
-
 import numpy as np
 
-from ..errors import ModelWarning, ShapeError, UnknownName
+from ..errors import ShapeError, UnknownName
 from ..numbers import as_floats
 
 MASKED = "{}: got a masked array, expected numbers without a mask"
@@ -13,8 +11,8 @@ MASKED = "{}: got a masked array, expected numbers without a mask"
 class MotorReader:
     """Reads numbers, dicts, vectors and matrices by the names of motors; appends what is wrong to problems."""
 
-    def __init__(self, robot, names, problems):
-        self.robot, self.names, self.problems = robot, list(names), problems
+    def __init__(self, robot, names, problems, kind="motor"):
+        self.robot, self.names, self.problems, self.kind = robot, list(names), problems, kind
 
     def vector(self, what, value, lowest=-np.inf, positive=False, default=0.0):
         """(motors,) values from a number, {motor: value} (default for others) or one per motor."""
@@ -22,7 +20,7 @@ class MotorReader:
         if isinstance(value, dict):
             for name in value:
                 if name not in self.names:
-                    raise UnknownName(f"motor of {self.robot} for {what}", name, self.names)
+                    raise UnknownName(f"{self.kind} of {self.robot} for {what}", name, self.names)
             value = [value.get(name, default) for name in self.names]
         if isinstance(value, np.ma.MaskedArray):
             self.problems.append(MASKED.format(what))
@@ -122,12 +120,7 @@ def _check_elastic_inertia(reader, B, elastic):
 
 
 def _check_rigid_inertia(robot, reader, B, others):
-    """The motors of rigid joints, `others`, are coupled with none and belong to joints of one coordinate."""
-    own = B[np.ix_(others, others)]
-    if np.any(np.delete(B, others, axis=0)[:, others]) or np.any(own - np.diag(np.diag(own))):
-        reader.problems.append(
-            "the motor inertia couples a rigid joint with another; only elastic joints may be coupled"
-        )
+    """The motors of rigid joints, `others`, belong to joints of one coordinate."""
     if np.any(np.diag(B) < 0):
         reader.problems.append("motor inertias must not be negative")
     names = [j.name for j in robot.joints]
@@ -136,32 +129,3 @@ def _check_rigid_inertia(robot, reader, B, others):
         reader.problems.append(
             f"{', '.join(several)} belong to joints of several coordinates and cannot have a motor inertia"
         )
-
-
-def read_friction(robot, reader, motor_damping, motor_friction, joint_friction):
-    """[damping, Coulomb friction] of the motors, each (motors,), with that of the robot's joints if it counts."""
-    friction = [
-        reader.vector("motor_damping", motor_damping, lowest=0.0),
-        reader.vector("motor_friction", motor_friction, lowest=0.0),
-    ]
-    if joint_friction is not None and not isinstance(joint_friction, (bool, np.bool_)):
-        reader.problems.append(f"joint_friction is {joint_friction!r}, expected True, False or None")
-        return friction
-    names = [j.name for j in robot.joints if j.damping or j.friction]
-    if names and joint_friction is None:
-        text = (
-            f"elastic_robot {robot.name}: damping and friction of the joints {', '.join(names)} are ignored; give "
-            "joint_friction=True to count them at the motors, or False if they are not meant"
-        )
-        warnings.warn(text, ModelWarning, stacklevel=3)
-    for name in names if joint_friction else ():
-        rows = [m for m, x in enumerate(reader.names) if x == name]
-        if len(rows) != 1:
-            reader.problems.append(
-                f"joint_friction: joint {name!r} has no motor of its own to carry its friction; give motor_damping and "
-                "motor_friction instead"
-            )
-            continue
-        friction[0][rows[0]] += robot.joint(name).damping
-        friction[1][rows[0]] += robot.joint(name).friction
-    return friction

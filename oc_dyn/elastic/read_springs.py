@@ -3,21 +3,23 @@
 import numpy as np
 
 from ..errors import UnknownName
+from ..model.sdf_read import Spring as SdfSpring
 from .read_motors import MASKED, number_or_nan
-from .springs import SPRINGS, LinearSpring
+from .springs import SPRINGS, LinearSpring, NoSpring
 
 ONE_COORDINATE = ("revolute", "continuous", "prismatic", "helical")  # kinds of joints that may be elastic
 
 
-def read_springs(robot, stiffness, damping, problems):
-    """{joint: spring} of the elastic joints."""
+def read_springs(robot, stiffness, damping, problems, across=False):
+    """{joint: spring} of the elastic joints; across: whether there are springs across joints, so that one of stiffness
+    zero is none of its own."""
     values = _by_joint(robot, stiffness, problems)
     if values is None:
         return {}
     dampings = _damping(robot, values, damping, problems)
     springs = {}
     for name, x in values.items():
-        spring = x if isinstance(x, SPRINGS) else _linear(name, x, dampings.get(name, 0.0), problems)
+        spring = x if isinstance(x, SPRINGS) else _linear(name, x, dampings.get(name, 0.0), problems, across)
         if spring is not None:
             springs[name] = spring
     for name, d in dampings.items():
@@ -43,6 +45,8 @@ def _by_joint(robot, stiffness, problems):
     if isinstance(stiffness, np.ma.MaskedArray):
         problems.append(MASKED.format("stiffness"))
         return None
+    if isinstance(stiffness, (tuple, list)) and stiffness and all(isinstance(x, SdfSpring) for x in stiffness):
+        return _of_file(robot, stiffness, problems)
     if isinstance(stiffness, SPRINGS) or np.ndim(stiffness) == 0:
         return dict.fromkeys(elastic, stiffness)
     values = _one_per_joint(robot, "stiffness", np.ravel(np.asarray(stiffness, object)), problems)
@@ -55,27 +59,40 @@ def _by_joint(robot, stiffness, problems):
     return values
 
 
+def _of_file(robot, springs, problems):
+    """{joint: stiffness} of od.sdf_springs; where a spring's reference stands is where its motor is, part of theta."""
+    values = {}
+    for spring in springs:
+        if spring.joint in values:
+            problems.append(f"joint {spring.joint!r} has two springs in the file; give their sum")
+        values[spring.joint] = spring.stiffness
+    return _by_joint(robot, values, problems)
+
+
 def _one_per_joint(robot, what, values, problems):
     """{joint: value}; None if there are not as many values as joints."""
-    if len(values) != len(robot.joints):
+    names = [j.name for j in robot.joints if j.kind != "free"]  # which has no motor
+    if len(values) != len(names):
         problems.append(
-            f"{what}: got {len(values)} values, expected one for each of the {len(robot.joints)} joints: "
-            f"{', '.join(j.name for j in robot.joints)}"
+            f"{what}: got {len(values)} values, expected one for each of the {len(names)} joints: {', '.join(names)}"
         )
         return None
-    return {j.name: x for j, x in zip(robot.joints, values, strict=True)}
+    return dict(zip(names, values, strict=True))
 
 
-def _linear(name, stiffness, damping, problems):
+def _linear(name, stiffness, damping, problems, across):
     """The spring of a joint with these numbers; None if the joint is rigid, or the stiffness no positive number."""
     k = number_or_nan(stiffness)
-    if not k > 0:
+    none = across and k == 0
+    if not k > 0 and not none:
         problems.append(
             f"joint {name!r}: stiffness is {stiffness!r}, expected a positive number, inf if rigid, or a spring"
         )
     if not 0 <= damping < np.inf:
         problems.append(f"joint {name!r}: damping is {damping!r}, expected a finite number of at least 0")
         damping = 0.0
+    if none:
+        return NoSpring(damping)
     return LinearSpring(k, damping) if 0 < k < np.inf else None
 
 

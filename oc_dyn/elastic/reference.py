@@ -95,8 +95,8 @@ def reference(
         size = len(elastic.sigma_names)
         constant = None if callable(sigma) else validation.numbers("reference: sigma", sigma, size)
         law: Any = sigma if constant is None else (lambda _: ca.DM(constant))
-        jets += _of_expression(t, "sigma", law, size, 3 + order)
-        outputs += [derivative_name("sigma", k) for k in range(3 + order)]
+        jets += _of_expression(t, "sigma", law, size, elastic.sigma_order + 1 + order)
+        outputs += [derivative_name("sigma", k) for k in range(elastic.sigma_order + 1 + order)]
     return Reference(ca.Function("reference", [t], jets, ["t"], outputs), float(duration), breaks, continuity)
 
 

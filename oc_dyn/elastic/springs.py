@@ -10,17 +10,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import Any, ClassVar, NoReturn, TypeAlias, cast
+from typing import Any, ClassVar, TypeAlias
 
 import casadi as ca
 import numpy as np
 
-from .. import validation
-from ..errors import LimitError, ModelError, ShapeError, SolveError
+from ..errors import ModelError
 from ..lie.time_derivatives import time_derivatives
-from ..numbers import are_sane, as_floats, shortened
-from ..types import Array
 from . import inverse
+from .spring_law import SpringLaw, beyond, check, range_of, times, value
+from .variable_springs import AntagonisticSprings, VariableSpring
 
 
 @dataclass(frozen=True)
@@ -35,7 +34,7 @@ class LinearSpring:
     adjusted: ClassVar[bool] = False  # whether sigma is a coordinate of the spring
 
     def __post_init__(self) -> None:
-        _check(self, "stiffness")
+        check(self, "stiffness")
 
     def torques(self, z: Sequence[Any], sigma: Any) -> list[Any]:
         """[torque] at deflections z = [z]."""
@@ -62,161 +61,51 @@ class LinearSpring:
         return LinearSpring(self.stiffness * factor, self.damping)
 
 
-class _ByLaw:
-    """What springs given by a law share. Fields that subclasses have: law(s), damping, guess, factor, torque_range.
+@dataclass(frozen=True)
+class NoSpring:
+    """A motor that no spring of its own joins to its link: springs across joints do. It may have a damper."""
 
-    _made: Functions of the law, by name, and its derivatives by their number. dataclasses.replace does not copy it, so
-    each spring has its own; laws are called once, when the spring is built.
-    """
+    damping: float = 0.0
 
-    motors: ClassVar[tuple[str, ...]]
-    variable: ClassVar[bool]
-    adjusted: ClassVar[bool]
-    damping: float
-    guess: Any
-    factor: float
-    _made: dict[Any, Any]
-
-    def _law(self, z: Any, sigma: Any) -> list[Any]:
-        raise NotImplementedError
-
-    def _inverse(self) -> inverse.Inverse:
-        raise NotImplementedError
-
-    def __post_init__(self) -> None:
-        _check(self, "factor", self._start())
-        z, sigma = ca.SX.sym("z", len(self.motors)), ca.SX.sym("sigma", int(self.variable))
-        torques = self._law(ca.vertsplit(z), sigma)
-        for x in torques:
-            if x.shape != (1, 1) or not ca.Function("law", [z, sigma], [x])(0.1, 1.0).is_regular():
-                self._refuse("the law gives no finite number at a deflection of 0.1 and sigma = 1")
-        torques = ca.vertcat(*torques)
-        wanted = torques if len(self.motors) == 1 else ca.vertcat(ca.sum1(torques), _stiffness(torques, z))
-        self._made.update(
-            torques=ca.Function("torques", [z, sigma], [torques]),
-            energy=ca.Function("energy", [z, sigma], [self._energy(z, sigma)]),
-            wanted=ca.Function("wanted", [z, sigma], [wanted]),
-            slope=ca.Function("slope", [z, sigma], [ca.jacobian(wanted, z)]),
-        )
-        slope = np.linalg.det(self._made["slope"](self._start(), np.ones(int(self.variable))).full())
-        if slope < 0 and not self.variable:
-            self._refuse(f"the law falls at the deflection {self.guess:g}: it must rise, as a spring pulls back")
-        if slope == 0:
-            self._refuse(
-                f"the law has no slope at the deflections {self._start()} where the solution for a wanted torque "
-                "starts; give another guess"
-            )
-        self._made["inverse"] = self._inverse()
-
-    def _refuse(self, problem: str) -> NoReturn:
-        raise ModelError(type(self).__name__, [problem])
-
-    def _start(self) -> Array:
-        try:
-            return validation.numbers("guess", self.guess, len(self.motors))
-        except ShapeError as error:
-            self._refuse(str(error))
-
-    def _energy(self, z: Any, sigma: Any) -> Any:
-        """Integral of each torque over its deflection by Gauss-Legendre quadrature; exact to rounding if smooth."""
-        points, weights = np.polynomial.legendre.leggauss(24)
-        energy = 0
-        for s, w in zip(0.5 * (points + 1), 0.5 * weights, strict=True):
-            energy = energy + w * ca.dot(z, ca.vertcat(*self._law(ca.vertsplit(s * z), sigma)))
-        return energy
+    motors: ClassVar[tuple[str, ...]] = ("",)
+    variable: ClassVar[bool] = False
+    adjusted: ClassVar[bool] = False
 
     def torques(self, z: Sequence[Any], sigma: Any) -> list[Any]:
-        """[torque, ...] at deflections z = [z, ...], one per motor."""
-        return ca.vertsplit(self._made["torques"](ca.vertcat(*z), self._coordinate(sigma)))
+        """[0]."""
+        return [0 * z[0]]
 
     def energy(self, z: Sequence[Any], sigma: Any) -> Any:
-        """Energy stored in the spring [J]."""
-        return self._made["energy"](ca.vertcat(*z), self._coordinate(sigma))
-
-    def _coordinate(self, sigma: Any) -> Any:
-        return sigma if self.adjusted else ca.DM(int(self.variable), 1)
-
-    def refusal(self, torque: float, sigma: Sequence[float]) -> Exception | None:
-        """The error that says why there is no deflection for a torque; None if there is one."""
-        raise NotImplementedError
+        """0 J."""
+        return 0 * z[0]
 
     def deflections(self, torque: Sequence[Any], sigma: Any) -> list[list[Any]]:
-        """One jet of derivatives per motor, as many as the joint torque has.
-
-        torque: [tau, tau', ...]; sigma: [sigma, sigma', ...], as many, where the stiffness is variable. The deflection
-        itself comes from iterations from `guess` (see inverse.py), its derivatives from linear equations. Where the
-        law does not give the torque, numbers raise LimitError and expressions become NaN.
-        """
-        z = self._made["inverse"].function(self._target(0, torque, sigma), self._coordinate(sigma and sigma[0]))
-        if isinstance(z, ca.DM) and not z.is_regular():
-            raise cast(Exception, self.refusal(float(torque[0]), [float(x) for x in sigma[:1]]))
-        jets = [[x] for x in ca.vertsplit(z)]
-        for k in range(1, len(torque)):
-            for jet, x in zip(jets, self.deflection(k, jets, torque, sigma), strict=True):
-                jet.append(x)
-        return jets
+        """Refused: no torque has a deflection."""
+        raise ModelError("NoSpring", ["the joint has springs across joints alone, its deflection follows from all"])
 
     def deflection(self, k: int, z: Any, torque: Sequence[Any], sigma: Any) -> list[Any]:
-        """Derivative k of each deflection; z: one jet per motor of those below k.
+        """Refused, as deflections."""
+        raise ModelError("NoSpring", ["the joint has springs across joints alone, its deflection follows from all"])
 
-        The k-th derivative of wanted(z, sigma) = target is linear in that of z: slope z^(k) + rest = target^(k).
-        """
-        below = [ca.vertcat(*x) for x in zip(*(jet[:k] for jet in z), strict=True)]
-        coordinates = [self._coordinate(sigma and sigma[j]) for j in range(k + 1)]
-        rest = self._derivative(k)(*below, ca.DM(len(self.motors), 1), *coordinates)
-        slope = self._made["slope"](below[0], coordinates[0])
-        return ca.vertsplit(inverse.solve(slope, self._target(k, torque, sigma) - rest))
+    def refusal(self, torque: float, sigma: Sequence[float] = ()) -> Exception | None:
+        """None: what the springs across joints can do is known there."""
+        return None
 
-    def _target(self, k: int, torque: Any, sigma: Any) -> Any:
-        return torque[k] if len(self.motors) == 1 else ca.vertcat(torque[k], sigma[k])
-
-    def _derivative(self, k: int) -> ca.Function:
-        """casadi.Function (z, z', .., z^(k), sigma, .., sigma^(k)) -> derivative k of wanted(z, sigma)."""
-        if k not in self._made:
-            z = [ca.SX.sym("z", len(self.motors)) for _ in range(k + 1)]
-            s = [ca.SX.sym("sigma", int(self.variable)) for _ in range(k + 1)]
-            flow = [*pairwise(z), *pairwise(s)]
-            rates = time_derivatives(self._made["wanted"](z[0], s[0]), k, flow, cse=True)
-            self._made[k] = ca.Function("derivative", [*z, *s], [rates[k]])
-        return self._made[k]
-
-
-def _check(spring: Any, positive: str, guess: Any = ()) -> None:
-    """Convert a spring's numbers to floats; ModelError lists those that are none."""
-    problems = [] if are_sane(guess) else [f"guess is {list(guess)}, expected finite numbers"]
-    for name, expected in ((positive, "above 0"), ("damping", "of at least 0")):
-        value = getattr(spring, name)
-        try:
-            number = validation.number(name, value)
-        except ShapeError:
-            number = -1.0
-        if number > 0 or (number == 0 and name == "damping"):
-            object.__setattr__(spring, name, number)
-            continue
-        rigid = "; for a rigid joint give inf instead of a spring" if name == "stiffness" else ""
-        problems.append(f"{name} is {shortened(value)}, expected a finite number {expected}{rigid}")
-    if problems:
-        raise ModelError(type(spring).__name__, problems)
-
-
-def _stiffness(torques: Any, z: Any) -> Any:
-    return ca.trace(ca.jacobian(torques, z))
-
-
-def _value(law: Callable[..., Any], *arguments: Any) -> ca.SX:
-    result = law(*arguments)
-    return ca.SX(result[0] if isinstance(result, (tuple, list)) else result)
+    def scaled(self, factor: float) -> NoSpring:
+        """The same."""
+        return self
 
 
 @dataclass(frozen=True, eq=False)
-class NonlinearSpring(_ByLaw):
-    """torque = law(theta - q) + damping (theta' - q').
+class NonlinearSpring(SpringLaw):
+    """torque = law(theta - q) + damping (theta' - q'); or by its inverse or its potential: from_inverse,
+    from_potential.
 
     law: casadi.Function or callable of one scalar, smooth, with a positive slope. guess: the deflection [rad, m] from
     which the one for a wanted torque is sought. torque_range (lowest, highest) [Nm, N]: torques that the spring must be
-    able to give, refused by ModelError if the law does not reach them or they cannot be found; default what the
-    law reaches, of which up to 1e5 is sure to be found, except where the law hardly rises: where its slope is less than
-    a millionth of torque / deflection. Torques that it cannot give have the deflection NaN.
+    able to give, refused by ModelError if the law does not reach them; default what the law reaches, of which up to 1e5
+    is sure to be found. Deflections give the torque to 1e-12 of it; torques that the spring cannot give have the
+    deflection NaN. potential, inverse_law: of the same spring, for its energy and its deflections; without the factor.
     """
 
     law: Callable[..., Any]
@@ -224,14 +113,67 @@ class NonlinearSpring(_ByLaw):
     guess: float = 0.0
     factor: float = 1.0
     torque_range: tuple[float, float] | None = None
+    potential: Callable[..., Any] | None = None
+    inverse_law: Callable[..., Any] | None = None
     _made: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)
 
     motors: ClassVar[tuple[str, ...]] = ("",)
     variable: ClassVar[bool] = False
     adjusted: ClassVar[bool] = False
 
+    @classmethod
+    def from_potential(cls, potential: Callable[..., Any], **more: Any) -> NonlinearSpring:
+        """The spring whose energy at a deflection z is potential(z) [J], a casadi.Function or callable, convex; more:
+        damping, guess, torque_range."""
+        z = ca.SX.sym("z")
+        energy = value(potential, z)
+        if energy.shape != (1, 1):
+            raise ModelError("NonlinearSpring", [f"potential: gives shape {energy.shape}, expected one number"])
+        return cls(ca.Function("law", [z], [ca.gradient(energy, z)]), potential=potential, **more)
+
+    @classmethod
+    def from_inverse(cls, inverse_law: Callable[..., Any], **more: Any) -> NonlinearSpring:
+        """The spring whose deflection at a torque t is inverse_law(t) [rad, m], a casadi.Function or callable, rising;
+        more: damping, torque_range.
+
+        The flat map calls inverse_law itself; torques at deflections are found by a checked iteration from no torque.
+        """
+        t, none = ca.SX.sym("t"), ca.SX.sym("sigma", 0)
+        z = value(inverse_law, t)
+        if z.shape != (1, 1) or not ca.Function("z", [t], [z])(0.0).is_regular():
+            raise ModelError("NonlinearSpring", ["inverse_law: gives no finite number at the torque 0"])
+        wanted, slope = _as_law(inverse_law)
+        start = float(wanted(0.0, ca.DM(0, 1)))
+        if not float(slope(0.0, ca.DM(0, 1))) > 0:
+            raise ModelError("NonlinearSpring", ["inverse_law: does not rise at the torque 0"])
+        ends, torques = inverse.reach(wanted, slope, 0.0)
+        found, _ = inverse.of_one(wanted, slope, 0.0, ends, torques, ())
+        inside = ca.logic_and(t >= ends[0], t <= ends[1])
+        law = ca.Function("law", [t], [ca.if_else(inside, found.function(t, none), np.nan)])
+        return cls(law, guess=start, inverse_law=ca.Function("inverse_law", [t], [z]), **more)
+
     def _law(self, z: Any, sigma: Any) -> list[Any]:
-        return [self.factor * _value(self.law, z[0])]
+        return [self.factor * value(self.law, z[0])]
+
+    def _energy(self, z: Any, sigma: Any, panels: int = 0) -> Any:
+        if self.potential is not None:
+            return self.factor * (value(self.potential, z) - value(self.potential, ca.DM(0)))
+        return super()._energy(z, sigma, panels or self._panels())
+
+    def _panels(self) -> int:
+        """How many parts of the way the energy needs to be exact to rounding up to 10 rad and 100 kNm."""
+        z, sigma = ca.SX.sym("z"), ca.SX.sym("sigma", 0)
+        at = np.outer([-1.0, 1.0], np.geomspace(1e-2, 10.0, 13)).ravel()
+        at = at[np.abs(inverse.values(self._made["torques"], at)[0]) < inverse.USUAL]
+        before, most = None, 16 if self.inverse_law is None else 2
+        panels = 1
+        while panels <= most:
+            energy = super()._energy(z, sigma, panels)
+            now = inverse.values(ca.Function("energy", [z, sigma], [energy]), at)[0]
+            if before is not None and np.abs(now - before).max(initial=0.0) <= 1e-13 * np.abs(now).max(initial=1e-9):
+                return panels // 2
+            before, panels = now, 2 * panels
+        return most
 
     @property
     def reach(self) -> tuple[float, float]:
@@ -240,218 +182,62 @@ class NonlinearSpring(_ByLaw):
 
     def _inverse(self) -> inverse.Inverse:
         wanted, slope = self._made["wanted"], self._made["slope"]
-        torques, ends = inverse.reach(wanted, slope, float(self.guess))
+        torques, ends = self._ends(wanted, slope)
         sought = (max(torques[0], -inverse.USUAL), min(torques[1], inverse.USUAL))
         if self.torque_range is not None:
-            sought = _range(self, "torque_range", self.torque_range)
+            sought = range_of(self, "torque_range", self.torque_range)
             if not torques[0] <= sought[0] < sought[1] <= torques[1]:
                 self._refuse(
                     f"torque_range is {sought[0]:g} to {sought[1]:g}, but the law, where it rises, reaches "
                     f"{torques[0]:.6g} to {torques[1]:.6g}"
                 )
-        strict = self.torque_range is not None
-        inverted, _ = inverse.of_one(wanted, slope, float(self.guess), sought, ends, (), strict)
         tau, none = ca.SX.sym("tau"), ca.SX.sym("sigma", 0)
+        if self.inverse_law is None:
+            inverted, _ = inverse.of_one(wanted, slope, float(self.guess), sought, ends, ())
+        else:
+            direct = ca.Function("inverse", [tau, none], [value(self.inverse_law, tau / self.factor)])
+            inverted = inverse.Inverse(direct, 0, torques, ends)
         inside = ca.logic_and(tau > torques[0], tau < torques[1])  # the ends themselves are never quite reached
         z = ca.if_else(inside, inverted.function(tau, none), np.nan)
         function = inverted.function if np.isinf(torques).all() else ca.Function("inverse", [tau, none], [z])
         return replace(inverted, function=function, torques=torques)
 
+    def _ends(self, wanted: ca.Function, slope: ca.Function) -> tuple[tuple[float, float], tuple[float, float]]:
+        """((lowest, highest) torque, (lowest, highest) deflection) between which the spring is known."""
+        if self.inverse_law is None:
+            return inverse.reach(wanted, slope, float(self.guess))
+        ends, torques = inverse.reach(*_as_law(self.inverse_law), 0.0)
+        low, high = (self.factor * float(x) for x in np.clip(torques, -inverse.OFFSETS[-1], inverse.OFFSETS[-1]))
+        return (low, high), ends
+
+    def deflection(self, k: int, z: Any, torque: Sequence[Any], sigma: Any) -> list[Any]:
+        """See SpringLaw.deflection; of a spring by its inverse law the derivative of that."""
+        if self.inverse_law is None:
+            return super().deflection(k, z, torque, sigma)
+        key = ("inverse_law", k)
+        if key not in self._made:
+            t = [ca.SX.sym("t") for _ in range(k + 1)]
+            rates = time_derivatives(value(self.inverse_law, t[0] / self.factor), k, list(pairwise(t)), cse=True)
+            self._made[key] = ca.Function("deflection", t, [rates[k]])
+        return [self._made[key](*torque[: k + 1])]
+
     def refusal(self, torque: float, sigma: Sequence[float] = ()) -> Exception | None:
         """The error that says why there is no deflection for a torque; None if there is one."""
         if self._made["inverse"].function(torque, ca.DM(0, 1)).is_regular():
             return None
-        return _beyond("NonlinearSpring", torque, "", self.reach)
+        return beyond("NonlinearSpring", torque, "", self.reach)
 
     def scaled(self, factor: float) -> NonlinearSpring:
         """The same spring with its torque times a factor."""
-        span = _times(factor, self.torque_range)
-        return NonlinearSpring(self.law, self.damping, self.guess, self.factor * factor, span)
+        return replace(self, factor=self.factor * factor, torque_range=times(factor, self.torque_range))
 
 
-@dataclass(frozen=True, eq=False)
-class VariableSpring(_ByLaw):
-    """torque = law(theta - q, sigma) + damping (theta' - q'): stiffness set directly, by a coordinate sigma.
-
-    law: casadi.Function or callable of two scalars, smooth, with a positive slope in the first; None is
-    sigma (theta - q), sigma [Nm/rad] being the stiffness. guess: as of a NonlinearSpring. torque_range, sigma_range
-    (lowest, highest): torques that the spring must be able to give at every such sigma, as of a NonlinearSpring.
-    """
-
-    law: Callable[..., Any] | None = None
-    damping: float = 0.0
-    guess: float = 0.0
-    factor: float = 1.0
-    torque_range: tuple[float, float] | None = None
-    sigma_range: tuple[float, float] | None = None
-    _made: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)
-
-    motors: ClassVar[tuple[str, ...]] = ("",)
-    variable: ClassVar[bool] = True
-    adjusted: ClassVar[bool] = True
-
-    def _law(self, z: Any, sigma: Any) -> list[Any]:
-        return [self.factor * (sigma * z[0] if self.law is None else _value(self.law, z[0], sigma))]
-
-    def _inverse(self) -> inverse.Inverse:
-        if self.law is None:
-            tau, sigma = ca.SX.sym("tau"), ca.SX.sym("sigma")
-            z = ca.if_else(sigma > 0, tau / (self.factor * sigma), np.nan)
-            return inverse.Inverse(ca.Function("inverse", [tau, sigma], [z]), 1, _ALL, _ALL)
-        wanted, slope, start = self._made["wanted"], self._made["slope"], float(self.guess)
-        if self.sigma_range is None:
-            sigmas = np.geomspace(1e-2, 1e5, 15)
-            at_start = inverse.values(slope, np.full(15, start), sigmas)[0]
-            sigmas = sigmas[np.isfinite(at_start) & (at_start > 0)]
-            if not sigmas.size:
-                self._refuse(f"the law does not rise at the deflection {start:g} at any sigma from 0.01 to 1e5")
-        else:
-            sigmas = np.linspace(*_range(self, "sigma_range", self.sigma_range), 15)
-        sought = (-inverse.USUAL, inverse.USUAL)
-        if self.torque_range is not None:
-            sought = _range(self, "torque_range", self.torque_range)
-        for sigma in sigmas if self.torque_range and self.sigma_range else ():
-            (low, high), _ = inverse.reach(wanted, slope, start, sigma)
-            if not low <= sought[0] < sought[1] <= high:
-                self._refuse(
-                    f"torque_range is {sought[0]:g} to {sought[1]:g}, but at sigma = {sigma:.6g} the law, where it "
-                    f"rises, reaches {low:.6g} to {high:.6g}"
-                )
-        inverted, problem = inverse.of_one(wanted, slope, start, sought, _ALL, sigmas, self.torque_range is not None)
-        if problem and self.torque_range and self.sigma_range:
-            self._refuse(f"{problem} over torque_range and sigma_range; give another guess or smaller ranges")
-        return inverted
-
-    def refusal(self, torque: float, sigma: Sequence[float]) -> Exception | None:
-        """The error that says why there is no deflection for a torque at [sigma]; None if there is one."""
-        if self._made["inverse"].function(torque, sigma[0]).is_regular():
-            return None
-        span = inverse.reach(self._made["wanted"], self._made["slope"], float(self.guess), sigma[0])[0]
-        return _beyond("VariableSpring", torque, f" at sigma = {sigma[0]:.6g}", span)
-
-    def scaled(self, factor: float) -> VariableSpring:
-        """The same spring with its torque times a factor."""
-        span = _times(factor, self.torque_range)
-        return VariableSpring(self.law, self.damping, self.guess, self.factor * factor, span, self.sigma_range)
+def _as_law(inverse_law: Callable[..., Any]) -> tuple[ca.Function, ca.Function]:
+    """(inverse law, its slope) as casadi.Functions (torque, no sigma), in the form of inverse.reach and of_one."""
+    t, none = ca.SX.sym("t"), ca.SX.sym("sigma", 0)
+    z = value(inverse_law, t)
+    return ca.Function("z", [t, none], [z]), ca.Function("slope", [t, none], [ca.gradient(z, t)])
 
 
-@dataclass(frozen=True, eq=False)
-class AntagonisticSprings(_ByLaw):
-    """Two motors pull on one joint: torque = agonist(theta_1 - q) + antagonist(theta_2 - q) + damping of each.
-
-    The stiffness agonist'(z_1) + antagonist'(z_2) at constant motor positions is the port sigma. agonist, antagonist:
-    laws as of a NonlinearSpring, not linear, or else the stiffness could not be varied; the antagonist is by default
-    the agonist seen in a mirror, -agonist(-z). guess (2,): deflections from which those for a wanted torque and
-    stiffness are sought. torque_range, sigma_range (lowest, highest): every torque and stiffness in them must be
-    possible together, refused by ModelError if not. Each spring only pulls, as a tendon does: the agonist's torque is
-    positive, the antagonist's negative, or the other way where they are so at the guess. So a pair of springs that
-    stiffen cannot be softer than when one carries the whole torque and the other is slack: beyond that the deflections
-    are not a number.
-    """
-
-    agonist: Callable[..., Any]
-    antagonist: Callable[..., Any] | None = None
-    damping: float = 0.0
-    guess: tuple[float, float] = (0.1, -0.1)
-    factor: float = 1.0
-    torque_range: tuple[float, float] | None = None
-    sigma_range: tuple[float, float] | None = None
-    _made: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)
-
-    motors: ClassVar[tuple[str, ...]] = (".agonist", ".antagonist")
-    variable: ClassVar[bool] = True
-    adjusted: ClassVar[bool] = False
-
-    def _law(self, z: Any, sigma: Any) -> list[Any]:
-        second = -_value(self.agonist, -z[1]) if self.antagonist is None else _value(self.antagonist, z[1])
-        return [self.factor * _value(self.agonist, z[0]), self.factor * second]
-
-    def stiffness_jet(self, z: Sequence[Any]) -> list[Any]:
-        """[stiffness, its rate] at the jets z, one per motor."""
-        below = [ca.vertcat(*(jet[k] for jet in z)) for k in range(2)]
-        zero = ca.DM(1, 1)
-        return [self._made["wanted"](below[0], zero)[1], self._derivative(1)(*below, zero, zero)[1]]
-
-    def _inverse(self) -> inverse.Inverse:
-        torques, sigmas = _ALL, _ALL
-        if self.torque_range is not None:
-            torques = _range(self, "torque_range", self.torque_range)
-        if self.sigma_range is not None:
-            sigmas = _range(self, "sigma_range", self.sigma_range)
-        sizes = [max(map(abs, x)) if x is not _ALL else inverse.USUAL for x in (torques, sigmas)]
-        wanted, slope, both = (self._made[x] for x in ("wanted", "slope", "torques"))
-        inverted = inverse.of_two(wanted, slope, both, self._start(), sizes)
-        if self.torque_range and self.sigma_range:
-            T, s = (x.ravel() for x in np.meshgrid(np.linspace(*torques, 9), np.linspace(*sigmas, 9)))
-            z = inverted.function.map(T.size)(np.array([T, s]), np.zeros((1, T.size))).full()
-            bad = ~np.isfinite(z).all(axis=0)
-            if bad.any():
-                self._made["inverse"] = inverted
-                self._refuse(str(self.refusal(float(T[bad][0]), [float(s[bad][0])])))
-        return inverted
-
-    def refusal(self, torque: float, sigma: Sequence[float]) -> Exception | None:
-        """The error that says why a torque and [a stiffness] cannot be had together; None if they can."""
-        if self._made["inverse"].function([torque, sigma[0]], 1.0).is_regular():
-            return None
-        if not np.isfinite([torque, sigma[0]]).all():
-            return ShapeError(f"AntagonisticSprings: torque {torque}, stiffness {sigma[0]}, expected finite numbers")
-        span = inverse.stiffnesses(self._made["torques"], self._made["slope"], self._start(), torque)
-        wanted, *ends = _told_apart(sigma[0], *(span or ()))
-        text = f"AntagonisticSprings: no deflections give the torque {torque:.6g} with the stiffness {wanted}"
-        if span is None:
-            return LimitError(f"{text}; the springs cannot give that torque by pulling")
-        if not span[0] <= sigma[0] <= span[1]:
-            bound = f"at least {ends[0]}" if sigma[0] < span[0] else f"at most {ends[1]}"
-            return LimitError(f"{text}; with that torque the stiffness of the pair, both pulling, is {bound}")
-        return SolveError(f"{text}, or were not found; give another guess, or torque_range and sigma_range", "unsolved")
-
-    def scaled(self, factor: float) -> AntagonisticSprings:
-        """The same springs with their torques times a factor."""
-        torques, sigmas = _times(factor, self.torque_range), _times(factor, self.sigma_range)
-        return AntagonisticSprings(
-            self.agonist, self.antagonist, self.damping, self.guess, self.factor * factor, torques, sigmas
-        )
-
-
-Spring: TypeAlias = LinearSpring | NonlinearSpring | VariableSpring | AntagonisticSprings
-_ALL = (-np.inf, np.inf)
-
-
-def _times(factor: float, span: tuple[float, float] | None) -> tuple[float, float] | None:
-    return None if span is None else (factor * span[0], factor * span[1])
-
-
-def _beyond(spring: str, torque: float, where: str, span: tuple[float, float]) -> Exception:
-    """The error for a torque without a deflection, span being what the law gives."""
-    if not np.isfinite(torque):
-        return ShapeError(f"{spring}: the torque{where} is {torque}, expected a finite number")
-    miss = max(span[0] - torque, torque - span[1])
-    torque, low, high = _told_apart(torque, *span)
-    text = f"{spring}: no deflection gives the torque {torque}{where}; the law, where it rises, gives {low} to {high}"
-    if miss >= 0:
-        return LimitError(text + (f", short of it by {miss:.3g}" if miss else ", never quite"))
-    return SolveError(f"{text}, but the deflection was not found; give torque_range to be sure", "unsolved")
-
-
-def _told_apart(value: float, *ends: float) -> tuple[str, ...]:
-    """Texts of the numbers, with as many digits as it takes to see the value beside the ends."""
-    for digits in (6, 9, 12, 17):
-        text, *others = (f"{x:.{digits}g}" for x in (value, *ends))
-        if all(text != y or value == x for x, y in zip(ends, others, strict=True)):
-            break
-    return text, *others
-
-
-def _range(spring: Any, name: str, ends: Any) -> tuple[float, float]:
-    """(lowest, highest) of a range that was given."""
-    try:
-        low, high = (float(x) for x in as_floats(name, ends))
-    except (TypeError, ValueError):
-        low = high = np.nan
-    if not -np.inf < low < high < np.inf:
-        raise ModelError(type(spring).__name__, [f"{name} is {ends!r}, expected (lowest, highest), finite numbers"])
-    return low, high
-
-
-SPRINGS = (LinearSpring, NonlinearSpring, VariableSpring, AntagonisticSprings)
+Spring: TypeAlias = LinearSpring | NoSpring | NonlinearSpring | VariableSpring | AntagonisticSprings
+SPRINGS = (LinearSpring, NoSpring, NonlinearSpring, VariableSpring, AntagonisticSprings)

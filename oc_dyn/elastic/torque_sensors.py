@@ -5,8 +5,10 @@ from __future__ import annotations
 import casadi as ca
 
 from ..subexpressions import merged
+from .drives import at_drives
+from .effects import effects_at
 from .model import ElasticRobot
-from .motor_side import deflections, joint_torques, spring_torques
+from .motor_side import elastic_torques
 from .plant import plant
 
 TORQUES = ("tau", "dtau")  # ports of laws that read torque sensors
@@ -27,9 +29,14 @@ def torque_sensors(elastic: ElasticRobot) -> ca.Function:
         sigma = [s["sigma"], s["dsigma"]]
     else:
         sigma = ca.vertsplit(given, given.numel() // 2) if given.numel() else []
-    z = deflections(elastic, [s["q"], s["v"]], [s["theta"], s["dtheta"]])
-    rate = joint_torques(elastic, spring_torques(elastic, 1, z, sigma)[1])
+    drives = at_drives(elastic, [s["q"], s["v"]])
+    rate = elastic_torques(elastic, drives, [s["theta"], s["dtheta"]], sigma)[0][1]
     dtau = ca.vertcat(*(rate[j.v] for j in elastic.joints))
+    if elastic.effects:  # play and hysteresis beside the spring
+        remembered = s.get("friction", ca.SX(0, 1))
+        now = sigma[0] if sigma else ca.SX(0, 1)
+        extra = effects_at(elastic, s["q"], s["v"], s["theta"], s["dtheta"], now, remembered)
+        dtau = dtau + extra.sensed_rate
     outputs = merged([ca.densify(p.springs(x, given)[1]), ca.densify(dtau)])
     elastic._made["torque_sensors"] = ca.Function("torque_sensors", [x, given], outputs, ["x", "sigma"], [*TORQUES])
     return elastic._made["torque_sensors"]

@@ -7,6 +7,7 @@ import casadi as ca
 from ..inverse_dynamics.taylor import taylor as inverse_dynamics
 from ..lie.time_derivatives import time_derivatives
 from ..registry import method
+from ..series.along import solved_series
 from ..subexpressions import merged, put_in
 from .mass_solver import mass_solver
 from .taylor import taylor
@@ -68,7 +69,7 @@ def _along_jet(model, order, q, v, T, W, cse):
     fluid=True,
 )
 def ad_via_inverse(model, order, q, v, T, W=None):
-    """Derivatives 0..order of the joint accelerations from M d^k a = tau^(k) - b_k: the strongest AD form found.
+    """Derivatives 0..order of the joint accelerations from M d^k a = tau^(k) - b_k.
 
     b_k is what inverse dynamics of order k gives without the acceleration's k-th derivative.
     Arguments and results: od.describe("forward_dynamics").
@@ -87,3 +88,24 @@ def ad_via_inverse(model, order, q, v, T, W=None):
         (bias,) = put_in([q_, v_, *A_[: k + 1], *(W_ or [])], [tau], here)
         accelerations.append(solve(T[k] - bias))
     return accelerations
+
+
+@method(
+    "forward_dynamics",
+    "ad_taylor",
+    kind="ad",
+    source="AD: Taylor series through the instructions of inverse dynamics of order 0 (Griewank and Walther 2008, "
+    "chapter 13), one factorised mass matrix",
+    regroup=True,
+    fluid=True,
+)
+def ad_taylor(model, order, q, v, T, W=None):
+    """Derivatives 0..order of the joint accelerations, quadratic in the order: the strongest AD form found.
+
+    At each order the torque is known but for M d^k a, which a linear pass puts into the series when a is solved for.
+    Arguments and results: od.describe("forward_dynamics").
+    """
+    a, solve = ca.SX.sym("a", *v.shape), mass_solver(model, q)
+    tau = inverse_dynamics(model, 0, q, [v, a], None if W is None else W[:1])[0]
+    flow = [(q, model.configuration_rate(q, v)), (v, a), *pairwise(W or [])]
+    return solved_series(merged(tau), order, flow, a, lambda k, bias: solve(T[k] - bias))

@@ -110,7 +110,7 @@ def identify(
     inverse = np.linalg.inv(R)
     covariance = inverse @ inverse.T
     half = NormalDist().inv_cdf(0.5 * (1 + confidence)) * np.sqrt(np.diag(covariance))
-    parameters, rest, excess = _physical(base, R, z, x, nearest_physical(prior), trust)
+    parameters, rest, excess = consistent_parameters(base, R, z, x, nearest_physical(prior), trust)
     rank = base.rank
     damping, coulomb = (rest[:nv], rest[nv:]) if friction else (np.zeros(nv), np.zeros(nv))
     return Identification(
@@ -178,7 +178,7 @@ def _least_squares(W: Array, y: Array) -> tuple[Array, Array, Array]:
     return R, z, np.linalg.solve(R, z)
 
 
-def _physical(
+def consistent_parameters(
     base: BaseParameters, R: Array, z: Array, x: Array, prior: Array, trust: float
 ) -> tuple[Array, Array, float]:
     """(parameters, other unknowns, excess of the squared error): near the minimum x of |R x - z|^2, physical.

@@ -16,6 +16,7 @@ from ..numbers import shortened
 from ..regressor.base_parameters import base_parameters
 from ..types import Array, Numbers
 from ..validation import count, number
+from .criterion import GramCriterion
 
 _POWER = 4  # of the means of eigenvalues that stand for the largest and smallest one
 
@@ -35,6 +36,11 @@ class PeriodicMotion(ReadOnlyArrays):
         x = np.column_stack([self.offset, self.a, self.b])
         Q, V, A = _bases(self.period, self.a.shape[1], np.asarray(t, float))
         return x @ Q, x @ V, x @ A
+
+    def __call__(self, t: Any) -> Any:
+        """(nv,) q at a time t [s], a number or an expression: a PeriodicMotion is a motion for od.elastic.reference."""
+        w = 2 * np.pi / self.period * np.arange(1, self.a.shape[1] + 1)
+        return self.offset + ca.DM(self.a / w) @ ca.sin(w * t) - ca.DM(self.b / w) @ ca.cos(w * t)
 
 
 def exciting_motion(
@@ -187,81 +193,18 @@ def _check(
         raise LimitError(f"exciting_motion of {robot.name}: {problem}")
 
 
-class _Spread(ca.Callback):
-    """Smooth logarithm of the base regressor's condition number by the coefficients of a motion, with its gradient.
-
-    The derivative of an eigenvalue e with eigenvector u of W^T W is 2 (W u)^T dW u, so that the gradient takes one
-    reverse sweep over all samples.
-    """
+class _Spread(GramCriterion):
+    """Smooth logarithm of the base regressor's condition number by the coefficients of a motion."""
 
     def __init__(self, robot: Robot, bases: tuple[Array, ...]) -> None:
-        super().__init__()
-        regressor = base_parameters(robot).regressor()
-        nv, rank = regressor.size_out(0)
-        rows, count = bases[0].shape
-        self._size, self._shape = nv * rows, (nv, count, rank)
-        x = ca.MX.sym("x", self._size)
-        coefficients = ca.reshape(x, nv, rows)
-        W = regressor.map(count)(*(coefficients @ ca.DM(B) for B in bases))
-        seed = ca.MX.sym("seed", *W.shape)
-        self._rows = ca.Function("rows", [x], [W])
-        self._sweep = ca.Function("sweep", [x, seed], [ca.jtimes(W, x, seed, True)])
-        self.construct("spread", {})
-
-    def get_n_in(self) -> int:
-        return 1
-
-    def get_n_out(self) -> int:
-        return 1
-
-    def get_sparsity_in(self, i: int) -> ca.Sparsity:
-        return ca.Sparsity.dense(self._size, 1)
-
-    def eval(self, arguments: Any) -> list[Any]:
-        return [self._spectrum(arguments[0])[0]]
-
-    def has_jacobian(self) -> bool:
-        return True
-
-    def get_jacobian(self, name: str, inputs: Any, outputs: Any, options: Any) -> ca.Function:
-        self._slope = _Slope(name, self, options)
-        return self._slope
-
-    def gradient(self, x: Any) -> Any:
-        """Gradient (1, coefficients)."""
-        _, W, G = self._spectrum(x)
-        nv, count, rank = self._shape
-        seed = (2 * W @ G).reshape(nv, count * rank)
-        return self._sweep(x, seed).T
-
-    def _spectrum(self, x: Any) -> tuple[Any, Any, Any]:
-        """Value, rows (nv samples, rank), and its derivative by their Gram matrix."""
-        W = np.array(self._rows(x)).reshape(-1, self._shape[2])
-        e, U = np.linalg.eigh(W.T @ W)
-        e = np.maximum(e, 1e-14 * e[-1])
-        high, low = (e / e[-1]) ** _POWER, (e / e[0]) ** -_POWER
-        value = 0.5 * (np.log(e[-1] / e[0]) + (np.log(high.sum()) + np.log(low.sum())) / _POWER)
-        g = 0.5 * (high / high.sum() - low / low.sum()) / e
-        return value, W, (U * g) @ U.T
+        super().__init__(base_parameters(robot).regressor(), bases, _log_condition)
 
 
-class _Slope(ca.Callback):
-    def __init__(self, name: str, spread: _Spread, options: Any) -> None:
-        super().__init__()
-        self._spread = spread
-        self.construct(name, options)
-
-    def get_n_in(self) -> int:
-        return 2
-
-    def get_n_out(self) -> int:
-        return 1
-
-    def get_sparsity_in(self, i: int) -> ca.Sparsity:
-        return ca.Sparsity.dense(self._spread._size, 1) if i == 0 else ca.Sparsity(1, 1)
-
-    def get_sparsity_out(self, i: int) -> ca.Sparsity:
-        return ca.Sparsity.dense(1, self._spread._size)
-
-    def eval(self, arguments: Any) -> list[Any]:
-        return [self._spread.gradient(arguments[0])]
+def _log_condition(gram: Array) -> tuple[float, Array]:
+    """Value, and its derivative by the Gram matrix. That of an eigenvalue e with eigenvector u is u u^T."""
+    e, U = np.linalg.eigh(gram)
+    e = np.maximum(e, 1e-14 * e[-1])
+    high, low = (e / e[-1]) ** _POWER, (e / e[0]) ** -_POWER
+    value = 0.5 * (np.log(e[-1] / e[0]) + (np.log(high.sum()) + np.log(low.sum())) / _POWER)
+    g = 0.5 * (high / high.sum() - low / low.sum()) / e
+    return float(value), (U * g) @ U.T

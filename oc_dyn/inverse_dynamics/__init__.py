@@ -42,6 +42,7 @@ from . import (  # noqa: E402  registers the methods
     closed_form,
     closed_form_spatial,
     recursive_body,
+    recursive_body_leibniz,
     recursive_spatial,
     second_order_body,
     second_order_closed_form,

@@ -7,6 +7,7 @@ import casadi as ca
 
 from ..lie.time_derivatives import time_derivatives
 from ..registry import method
+from ..series.along import time_series
 from ..subexpressions import merged, put_in
 from .taylor import taylor
 
@@ -26,19 +27,39 @@ def ad_jet(model, order, q, V, W=None):
     "inverse_dynamics", "ad_jet_cse", kind="ad", source=_SOURCE + ", cse after each order", regroup=True, fluid=True
 )
 def ad_jet_cse(model, order, q, V, W=None):
-    """As ad_jet, with common subexpressions removed after each order: the strongest AD form found.
+    """As ad_jet, with common subexpressions removed after each order: the strongest form with jtimes.
 
     Arguments and results: od.describe("inverse_dynamics").
     """
     return _along_jet(model, order, q, V, W, cse=True)
 
 
+@method(
+    "inverse_dynamics",
+    "ad_taylor",
+    kind="ad",
+    source="AD: Taylor series through the instructions of order 0 (Griewank and Walther 2008, chapter 13)",
+    regroup=True,
+    fluid=True,
+)
+def ad_taylor(model, order, q, V, W=None):
+    """Derivatives 0..order of the joint torques by Taylor series, quadratic in the order: the strongest AD form found.
+
+    Arguments and results: od.describe("inverse_dynamics").
+    """
+    return time_series(*_torque_and_flow(model, order, q, V, W))
+
+
 def _along_jet(model, order, q, V, W, cse):
+    return time_derivatives(*_torque_and_flow(model, order, q, V, W), cse)
+
+
+def _torque_and_flow(model, order, q, V, W):
     tau = taylor(model, 0, q, V[:2], None if W is None else W[:1])
     flow = [(q, model.configuration_rate(q, V[0])), *pairwise(V)]
     if W is not None:
         flow += pairwise(W)
-    return time_derivatives(merged(tau[0]), order, flow, cse)
+    return merged(tau[0]), order, flow
 
 
 @method(

@@ -27,10 +27,13 @@ def recursive_body(model, order, q, V, W=None):
                prints r > 1, and the acceleration enters the dynamics as D^(k+1) V where it prints D^(k) V.
     Cost O(n depth order^2).
     """
-    tops = range(order + 2)  # V is needed up to its derivative order + 1
     Ad, _, _, Vd = forward_kinematics(model, order + 1, q, V)
-    v = [model.joint_v(x) for x in V]
+    return torques(model, order, Ad, Vd, V, W)
 
+
+def torques(model, order, Ad, Vd, V, W):
+    """The pass from the tips to the ground: derivatives 0..order of the joint torques, from those of Ad and of Vd."""
+    v = [model.joint_v(x) for x in V]
     G = {0: [ca.vertcat(0, 0, 0, -model.gravity)] + [ca.DM.zeros(6)] * order}
     Wd = {}
     for i in model.bodies:
@@ -49,7 +52,7 @@ def recursive_body(model, order, q, V, W=None):
                 for r in range(k + 1):
                     Wd[i, k] += comb(k, r) * (Ad[c][r].T @ Wd[c, k - r])  # (20)
             tau[k][i] = model.S[i].T @ Wd[i, k] + model.armature[i] * v[k + 1][i]
-    return [model.stack(tau[k]) for k in range(len(tops) - 1)]
+    return [model.stack(x) for x in tau]
 
 
 def forward_kinematics(model, order, q, V):

@@ -5,42 +5,38 @@ from itertools import pairwise
 import casadi as ca
 
 from ..lie import se3
-from ..lie.time_derivatives import time_derivatives
 from ..model.robot import tangent_map
 from ..registry import method
+from ..time_methods import JTIMES, by_jtimes, in_time
 from .recursive_body import body_poses, frame_in_body
 
-_SOURCE = "AD of the pose along the jet (q, v, dv, ...), with cse"
+_SOURCE = "AD of the pose"
 
 
-@method("frame_pose", "ad", kind="ad", source=_SOURCE)
-def frame_pose(model, order, q, V, frame):
+@in_time("frame_pose", source=_SOURCE)
+def frame_pose(way, model, order, q, V, frame):
     """Derivatives 0..order of the homogeneous matrix of a frame in the root frame; see od.describe("frame_pose")."""
     R, p = _pose(model, q, frame)
     C = ca.SX(se3.homogeneous((R, p)))
-    return [
-        x.reshape((4, 4)) for x in time_derivatives(ca.vec(C), order, _flow(model, q, V), cse=True, cse_follows=True)
-    ]
+    return [x.reshape((4, 4)) for x in way(ca.vec(C), order, _flow(model, q, V))]
 
 
-@method("frame_twist", "ad", kind="ad", source=_SOURCE)
-def frame_twist(model, order, q, V, frame, representation):
+@in_time("frame_twist", source=_SOURCE)
+def frame_twist(way, model, order, q, V, frame, representation):
     """Derivatives 0..order of the twist of a frame; see od.describe("frame_twist")."""
-    return time_derivatives(
-        _twist(model, q, V[0], frame, representation), order, _flow(model, q, V), cse=True, cse_follows=True
-    )
+    return way(_twist(model, q, V[0], frame, representation), order, _flow(model, q, V))
 
 
-@method("frame_jacobian", "ad", kind="ad", source=_SOURCE)
-def frame_jacobian(model, order, q, V, frame, representation):
+@in_time("frame_jacobian", source=_SOURCE)
+def frame_jacobian(way, model, order, q, V, frame, representation):
     """Derivatives 0..order of the Jacobian of a frame; see od.describe("frame_jacobian")."""
     v = ca.SX.sym("v", model.robot.nv)
     J = ca.densify(ca.jacobian(_twist(model, q, v, frame, representation), v))
-    rates = time_derivatives(ca.vec(J), order, _flow(model, q, V), cse=True, cse_follows=True)
+    rates = way(ca.vec(J), order, _flow(model, q, V))
     return [x.reshape((6, model.robot.nv)) for x in rates]
 
 
-_PARTIALS = _SOURCE + ", then Jacobians on the tangent space"
+_PARTIALS = _SOURCE + JTIMES + ", then Jacobians on the tangent space"
 
 
 @method("frame_acceleration_partials", "ad", kind="ad", source=_PARTIALS)
@@ -49,7 +45,7 @@ def frame_partials(model, order, q, V, frame, representation):
     """Partials of derivatives 0..order of the twist, [(by q, v), (by q, v, dv), ...]; see
     od.describe("frame_velocity_partials"), od.describe("frame_acceleration_partials").
     """
-    twists = frame_twist(model, order, q, V, frame, representation)
+    twists = frame_twist(by_jtimes, model, order, q, V, frame, representation)
     T = tangent_map(model.robot, q)
     return [
         [ca.sparsify(ca.jacobian(x, q) @ T), *(ca.jacobian(x, y) for y in V[: k + 1])] for k, x in enumerate(twists)

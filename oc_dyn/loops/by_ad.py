@@ -3,14 +3,14 @@
 import casadi as ca
 
 from ..lie.leibniz import product_derivative
-from ..lie.time_derivatives import time_derivatives
 from ..model.assembly import closing_blocks, solved_rows
 from ..model.closure import residual
-from ..registry import method
+from ..subexpressions import merged
+from ..time_methods import in_time
 
 
-@method("loop_closure", "ad", kind="ad", source="AD in time of G = [1; -J_d^-1 J_i]", graph="mx", cse=False)
-def ad(robot, order, q, V):
+@in_time("loop_closure", source="AD of G = [1; -J_d^-1 J_i]", graph="mx", cse=False)
+def ad(way, robot, order, q, V):
     """([v, dv, ...], [G, dG, ...]) of the tree at q of the tree; see od.describe("loop_closure")."""
     tree = robot.tree
     x, Y = ca.SX.sym("q", tree.nq), [ca.SX.sym(f"v{k}", robot.nv) for k in range(order + 1)]
@@ -23,7 +23,7 @@ def ad(robot, order, q, V):
         A, B = A.T @ A, A.T @ B
     G[other, :] = -ca.solve(A, B)
     flow = [(x, tree.configuration_rate(x, G @ Y[0]))] + [(Y[k], Y[k + 1]) for k in range(order)]
-    rates = time_derivatives(ca.densify(ca.vec(G)), order, flow, cse=True)
+    rates = way(merged(ca.densify(ca.vec(G))), order, flow)
     rates = [ca.reshape(r, tree.nv, robot.nv) for r in rates]
     v = [product_derivative(rates, Y, k) for k in range(order)]
     f = ca.Function("loop_motion_ad", [x, *Y[:order]], [*v, *rates])

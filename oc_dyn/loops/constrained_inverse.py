@@ -17,12 +17,12 @@ from ..errors import ModelError, ShapeError, UnknownName
 from ..function import function
 from ..lie import jets
 from ..lie.jets import product_at, total
-from ..lie.time_derivatives import time_derivatives
 from ..model.assembly import independent_rows, rank_of
 from ..model.cache import cached
 from ..model.loops import LoopRobot
 from ..ports import Size, derivative_name, derivative_unit, motion_ports, wrench_ports
 from ..registry import Port, get, method, quantity
+from ..time_methods import in_time
 from .constrained import _FORCE, Given, _force_ports, row_names, tree_of
 from .constrained_methods import combined, jacobian_as_written, jacobians_at_places
 from .jets import RowJets
@@ -240,8 +240,8 @@ def _by_multipliers(given, A, b):
     return ca.solve(R, Q.T @ ca.vertcat(ca.SX(given.count, 1), b[given.rows]))[: given.count]
 
 
-@method(_NAME, "ad", kind="ad", source="AD in time of forces of independent columns, and of those that press alone")
-def ad(given):
+@in_time(_NAME, source="AD: forces of independent columns, and of those that press alone")
+def ad(way, given):
     """As order_by_order, from other formulas: with f = (f_C, f_D), A_C of independent columns and A_D = A_C T, forces
     f_C = A_C^+ b - T f_D, f_D such that the sum of squares is least, of overconstrained loops with multipliers; J from
     poses as written. See
@@ -257,7 +257,7 @@ def ad(given):
     found = ca.vertcat(torques[given.motors] - J[:, given.motors].T @ forces, forces, b - A @ forces)
     flow = [(q, tree.configuration_rate(q, V[0]))] + [(V[k], V[k + 1]) for k in range(order + 1)]
     flow += [(W[k], W[k + 1]) for k in range(order)] if W else []
-    derivatives = time_derivatives(found, order, flow, cse=True)
+    derivatives = way(ca.densify(found), order, flow)
     symbols, values = [q, *V, *(W or [])], [given.q, *given.V, *(given.W or [])]
     derivatives = ca.substitute(derivatives, symbols, values)
     ends = np.cumsum([0, len(given.motors), given.count, len(given.others)])

@@ -13,13 +13,13 @@ from ..forward_dynamics.mass_solver import mass_solver
 from ..inverse_dynamics.taylor import Passes
 from ..lie import jets
 from ..lie.jets import total
-from ..lie.time_derivatives import time_derivatives
 from ..matrices.composite import composite
 from ..model.assembly import closed_places, closing_blocks, closing_rows, independent_rows, rank_of
 from ..model.cache import cached
 from ..model.canonical import canonical
 from ..model.closure import body_poses, residual
 from ..registry import method
+from ..time_methods import in_time
 from .jets import RowJets
 
 MU, ROUNDS = 1e-6, 4  # of the proximal steps, relative to the trace of J M^-1 J^T
@@ -215,8 +215,8 @@ def kkt(given):
     return _by_passes(given, _Kkt)
 
 
-@method("constrained_dynamics", "ad", kind="ad", source="AD in time of kkt at order 0", cse=False)
-def ad(given):
+@in_time("constrained_dynamics", source="AD of kkt at order 0", cse=False)
+def ad(way, given):
     """As delassus, derivatives by AD, J from poses as written; see od.describe("constrained_dynamics")."""
     tree, order = given.tree, given.order
     q, v = ca.SX.sym("q", tree.nq), ca.SX.sym("v", tree.nv)
@@ -232,7 +232,7 @@ def ad(given):
     a, f = _made(_At(given, q), _Kkt, [J])(T[0] - passes.torque(), c)
     flow = [(q, rates), (v, a)]
     flow += [(x[k], x[k + 1]) for x in (T, A, *([W] if W else [])) for k in range(order + 1)]
-    found = time_derivatives(ca.vertcat(a, f), order, flow, cse=True)
+    found = way(ca.vertcat(a, f), order, flow)
     symbols = [q, v, *T[: order + 1], *A[: order + 1], *(W[: order + 1] if W else [])]
     values = [given.q, given.v, *given.T, *given.A, *(given.W or [])]
     found = ca.substitute(found, symbols, [ca.densify(ca.SX(x)) for x in values])

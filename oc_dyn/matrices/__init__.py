@@ -146,7 +146,7 @@ quantity(
     call=_call("M"),
     options=("parameters", "representation"),
     base_ports=True,
-    default=("composite", "ad_composite"),
+    default=("composite", "ad_taylor"),
     equation="v^T M(q) v / 2 is the kinetic energy; M = sum_b J_b^T M_b J_b + diag(armature), J_b the body Jacobian "
     "and M_b the 6 x 6 inertia of body b",
     notes=(_ARMATURE, IN_FLUID),
@@ -161,7 +161,7 @@ quantity(
     options=("coriolis", "representation"),
     base_ports=True,
     compare=_coriolis_torques,
-    default=("composite", "ad_composite"),
+    default=("composite", "ad_taylor"),
     equation="C(q, v) v = h(q, v) - g(q) - drag(q, v), the bias torques without gravity and without the drag of a "
     "fluid, where there is one",
     notes=("Many C have the same C v: methods agree on that.", IN_FLUID),
@@ -175,7 +175,7 @@ quantity(
     call=_call("g"),
     options=("parameters", "representation", "gravity"),
     base_ports=True,
-    default=("ad",),
+    default=("ad_taylor",),
     same_in_fluid=True,
     equation="g(q) is the gradient of the potential energy by q, on the tangent space",
 )
@@ -188,7 +188,7 @@ quantity(
     call=_call("h"),
     options=("parameters", "representation", "gravity"),
     base_ports=True,
-    default=("ad",),
+    default=("ad_taylor",),
     equation="h(q, v) = C(q, v) v + g(q) + drag(q, v), inverse dynamics with dv = 0; drag is that of a fluid, where "
     "there is one",
     notes=(IN_FLUID,),
@@ -201,7 +201,7 @@ quantity(
     call=_call_coefficients,
     options=("coriolis",),
     compare=_torque_derivative,
-    default=("ad",),
+    default=("ad_taylor",),
     equation="tau^(n) - g^(n) = P_1 v + P_2 dv + ... + P_{n+2} d{n+1}v, n the order; at order 0 P_1 = C, P_2 = M",
     notes=("Besides P_{n+2}, the mass matrix, the P_k are not unique: methods agree on the sum of the others.",),
     meanings={"coriolis": _COEFFICIENTS},
@@ -216,7 +216,7 @@ quantity(
     options=("coriolis", "representation", "gravity"),
     base_ports=True,
     compare=_all_that_is_unique,
-    default=("composite",),
+    default=("ad_taylor",),
     equation="tau = M(q) dv + C(q, v) v + g(q) + drag(q, v), dM/dt = C + C^T; drag is that of a fluid, where there is "
     "one, and does not come out",
     notes=(_ARMATURE, IN_FLUID),

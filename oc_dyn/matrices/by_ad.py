@@ -7,22 +7,20 @@ import casadi as ca
 from ..inverse_dynamics.taylor import taylor
 from ..kinematics.recursive_body import body_poses
 from ..lie.se3 import ad as bracket
-from ..lie.time_derivatives import time_derivatives
 from ..model.inertia import casadi_value
 from ..model.robot import tangent_map
 from ..registry import method
 from ..subexpressions import merged
+from ..time_methods import JTIMES, by_jtimes, in_time
 from ..working_axes.assembly import NOT_COMMUTING, velocity_brackets
 from .closed_form import coefficients
 from .composite import composite
 from .composite_coriolis import composite_coriolis
 from .whole_mass import whole_mass
 
-_ALONG = ", then jtimes along the motion with cse"
-
 
 @method(
-    "mass_matrix", "ad", kind="ad", source="AD: Jacobian of inverse dynamics by dv" + _ALONG, regroup=True, fluid=True
+    "mass_matrix", "ad", kind="ad", source="AD: Jacobian of inverse dynamics by dv" + JTIMES, regroup=True, fluid=True
 )
 def mass_matrix(model, order, q, V):
     """Derivatives 0..order of the mass matrix; see od.describe("mass_matrix")."""
@@ -32,10 +30,10 @@ def mass_matrix(model, order, q, V):
     return along(model, order, q, V, M)
 
 
-@method("mass_matrix", "ad_composite", kind="ad", source="AD: composite rigid bodies" + _ALONG, regroup=True)
-def mass_matrix_from_composite(model, order, q, V):
+@in_time("mass_matrix", "ad_composite", source="AD: composite rigid bodies", regroup=True)
+def mass_matrix_from_composite(way, model, order, q, V):
     """Derivatives 0..order of the mass matrix; see od.describe("mass_matrix")."""
-    return along(model, order, q, V, composite(model, q))
+    return along(model, order, q, V, composite(model, q), way)
 
 
 @method(
@@ -43,7 +41,7 @@ def mass_matrix_from_composite(model, order, q, V):
     "ad",
     kind="ad",
     source="AD: Christoffel symbols of the mass matrix, with the structure constants of the joints (Koszul's formula)"
-    + _ALONG,
+    + JTIMES,
     regroup=True,
     coriolis=("christoffel",),
     fluid=True,
@@ -58,54 +56,46 @@ def coriolis_matrix(model, order, q, V):
     return along(model, order, q, V, _christoffel(model, q, V[0]))
 
 
-@method(
+@in_time(
     "coriolis_matrix",
     "ad_composite",
-    kind="ad",
-    source="AD: composite bodies" + _ALONG,
+    source="AD: composite bodies",
     regroup=True,
     coriolis=("christoffel",),
     fluid=True,
 )
-def coriolis_matrix_from_composite(model, order, q, V):
+def coriolis_matrix_from_composite(way, model, order, q, V):
     """Derivatives 0..order of the Coriolis matrix; see od.describe("coriolis_matrix"). Admissible."""
-    return along(model, order, q, V, composite_coriolis(model, q, V[0]))
+    return along(model, order, q, V, composite_coriolis(model, q, V[0]), way)
 
 
-@method("gravity", "ad", kind="ad", source="AD: gradient of the potential on the tangent space" + _ALONG, regroup=True)
-def gravity(model, order, q, V):
+@in_time("gravity", source="AD: gradient of the potential on the tangent space", regroup=True)
+def gravity(way, model, order, q, V):
     """Derivatives 0..order of the gravity torques; see od.describe("gravity")."""
-    return along(model, order, q, V, _gradient(model, q, _potential(model, q)))
+    return along(model, order, q, V, _gradient(model, q, _potential(model, q)), way)
 
 
-@method("bias", "ad", kind="ad", source="inverse dynamics without acceleration" + _ALONG, regroup=True, fluid=True)
-def bias(model, order, q, V):
+@in_time("bias", source="inverse dynamics without acceleration", regroup=True, fluid=True)
+def bias(way, model, order, q, V):
     """Derivatives 0..order of the bias torques; see od.describe("bias")."""
-    return along(model, order, q, V, taylor(model, 0, q, [V[0], ca.SX.zeros(model.robot.nv)])[0])
+    return along(model, order, q, V, taylor(model, 0, q, [V[0], ca.SX.zeros(model.robot.nv)])[0], way)
 
 
-@method(
-    "eom_coefficients",
-    "ad",
-    kind="ad",
-    source="AD: composite bodies" + _ALONG,
-    regroup=True,
-    coriolis=("christoffel",),
-)
-def eom_coefficients(model, order, q, V):
+@in_time("eom_coefficients", source="AD: composite bodies", regroup=True, coriolis=("christoffel",))
+def eom_coefficients(way, model, order, q, V):
     """[P_1, ..., P_{order + 2}]; see od.describe("eom_coefficients").
 
     With the Coriolis matrix of Christoffel symbols.
     """
-    M = along(model, order, q, V, composite(model, q))
-    C = along(model, order, q, V, composite_coriolis(model, q, V[0]))
+    M = along(model, order, q, V, composite(model, q), way)
+    C = along(model, order, q, V, composite_coriolis(model, q, V[0]), way)
     return coefficients(order, M.__getitem__, C.__getitem__)
 
 
-def along(model, order, q, V, x):
-    """Time derivatives 0..order of x, which depends on q and perhaps on v; V has what they need."""
+def along(model, order, q, V, x, way=by_jtimes):
+    """Time derivatives 0..order of x, which depends on q and perhaps on v; V has what they need. way: of in_time."""
     flow = [(q, model.configuration_rate(q, V[0])), *pairwise(V)] if V else []
-    derivatives = time_derivatives(merged(ca.vec(ca.densify(x))), order, flow, cse=True, cse_follows=True)
+    derivatives = way(merged(ca.vec(ca.densify(x))), order, flow)
     return [d.reshape(x.shape) for d in derivatives]
 
 

@@ -4,9 +4,9 @@ from itertools import pairwise
 
 import casadi as ca
 
-from ..lie.time_derivatives import time_derivatives
 from ..registry import method
 from ..subexpressions import merged
+from ..time_methods import in_time
 from .composite_coriolis import composite_matrices
 from .jacobian_sum import body_jacobians, coriolis_from, gravity_from, mass_matrix_from
 
@@ -29,22 +29,19 @@ def jacobian_sum(model, order, q, V):
     return M, C, [gravity_from(model, J, G, n) for n in range(order + 1)]
 
 
-@method(
+@in_time(
     "dynamic_matrices",
     "composite",
-    kind="ad",
-    source="AD: composite bodies, then jtimes along the motion with cse" + _RATE,
+    source="AD: composite bodies" + _RATE,
     regroup=True,
     coriolis=("christoffel",),
     fluid=True,
 )
-def composite_bodies(model, order, q, V):
+def composite_bodies(way, model, order, q, V):
     """([M, ...], [C, ...], [g, ...]), derivatives 0..order; see od.describe("dynamic_matrices")."""
     flow = [(q, model.configuration_rate(q, V[0])), *pairwise(V)]
     nv = model.robot.nv
     M, C, g = composite_matrices(model, q, V[0])
-    derivatives = time_derivatives(
-        merged(ca.vertcat(ca.vec(ca.densify(C)), g)), order, flow, cse=True, cse_follows=True
-    )
+    derivatives = way(merged(ca.vertcat(ca.vec(ca.densify(C)), g)), order, flow)
     C = [x[: nv * nv].reshape((nv, nv)) for x in derivatives]
     return [M, *(x + x.T for x in C[:order])], C, [x[nv * nv :] for x in derivatives]

@@ -9,9 +9,9 @@ from ..inverse_dynamics.taylor import taylor as inverse_dynamics
 from ..kinematics.reference_motion import reference_motion, to_parent
 from ..lie.jets import total
 from ..lie.leibniz import product_derivative
-from ..lie.time_derivatives import time_derivatives
 from ..registry import method
 from ..subexpressions import merged
+from ..time_methods import in_time
 from ..working_axes.assembly import armatures
 from .composite import composite
 from .coriolis_choice import coriolis_matrix, turning
@@ -75,21 +75,15 @@ def jacobian_sum(model, order, q, V, Vr, W, coriolis):
     return out
 
 
-@method(
-    "slotine_li_torque",
-    "ad",
-    kind="ad",
-    source="AD: matrices by composite bodies and g, times their vectors, then jtimes along the motion with cse",
-    coriolis=_BOTH,
-)
-def ad(model, order, q, V, Vr, W, coriolis):
+@in_time("slotine_li_torque", source="AD: matrices by composite bodies and g, times their vectors", coriolis=_BOTH)
+def ad(way, model, order, q, V, Vr, W, coriolis):
     """Derivatives 0..order of M dvr + C vr + g (nv,); see od.describe("slotine_li_torque")."""
     rest = ca.DM.zeros(model.robot.nv)
     C = coriolis_matrix(model, q, V[0], coriolis)
     held = inverse_dynamics(model, 0, q, [rest, rest], None if W is None else W[:1])[0]
     tau = composite(model, q) @ Vr[1] + C @ Vr[0] + held
     flow = [(q, model.configuration_rate(q, V[0])), *pairwise(V), *pairwise(Vr), *pairwise(W or [])]
-    return time_derivatives(merged(tau), order, flow, cse=True, cse_follows=True)
+    return way(merged(tau), order, flow)
 
 
 def _wrench(model, i, order, V, Vr, G, coriolis):

@@ -22,6 +22,7 @@ from ..ports import (
 )
 from ..registry import get, method, quantity
 from ..subexpressions import merged
+from ..time_methods import in_time
 from .by_ad import inverse_partials
 from .composite import composite_method
 from .implicit import mass_matrix, mass_solver
@@ -118,18 +119,16 @@ def inverse(model, order, q, V):
     return [ca.horzcat(none, *(-ca.sparsify((X @ J[i][k]).T) for i, X in seen)) for k in range(order + 1)]
 
 
-@method(
+@in_time(
     "inverse_dynamics_wrench_partials",
-    "ad",
-    kind="ad",
-    source="AD: Jacobian of the method taylor at rest by w_ext, then jtimes along the motion with cse",
+    source="AD: Jacobian of the method taylor at rest by w_ext",
     regroup=True,
 )
-def inverse_by_ad(model, order, q, V):
+def inverse_by_ad(way, model, order, q, V):
     """Derivatives 0..order of dtau_dw_ext (nv, 6 bodies); see od.describe("inverse_dynamics_wrench_partials")."""
     rest, w = ca.DM.zeros(model.robot.nv), ca.SX.sym("w", 6, len(model.robot.bodies))
     tau = inverse_dynamics(model, 0, q, [rest, rest], [w])[0]
-    return [ca.sparsify(x) for x in along(model, order, q, V, ca.jacobian(merged(tau), ca.vec(w)))]
+    return [ca.sparsify(x) for x in along(model, order, q, V, ca.jacobian(merged(tau), ca.vec(w)), way)]
 
 
 @method(

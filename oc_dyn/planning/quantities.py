@@ -44,6 +44,11 @@ OTHERS = (
     Quantity("dtau_m", "motor torque rate", 5, "{1}/s", dynamic=True),
     Quantity("dtheta", "motor speed", 3, "{0}/s", dynamic=True),
     Quantity("deflection", "spring", 2, "{0}", dynamic=True),
+    Quantity("current", "motor", 4, "A", dynamic=True),
+    Quantity("voltage", "motor", 4, "V", dynamic=True),
+    Quantity("torque_speed", "motor", 4, "", dynamic=True),
+    Quantity("sigma", "stiffness", 0, ""),
+    Quantity("dsigma", "stiffness rate", 1, ""),
     Quantity("clearance", "smallest", 0, "m"),
 )
 BY_NAME = {x.name: x for x in (*TABLE, *OTHERS)}

@@ -31,6 +31,7 @@ STUDIES = {
     "interrupts": "oc_dyn.study.interrupts:run",
     "kim": "oc_dyn.study.kim:run",
     "kumar_mueller": "oc_dyn.study.kumar_mueller:run",
+    "laboratory": "oc_dyn.study.laboratory:run",
     "loops": "oc_dyn.study.loops:run",
     "matrices": "oc_dyn.study.matrices:run",
     "mpc": "oc_dyn.study.mpc:run",

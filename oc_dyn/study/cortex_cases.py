@@ -119,12 +119,12 @@ def _spans(starts):
 def of_law(folder, law):
     """A law of an elastic robot."""
     code, texts = law_code(law, "law", 1e-3, 1e5, precision="single")
-    return _of_product(folder, law_product(code, texts))
+    return of_product(folder, law_product(code, texts))
 
 
 def of_motion(folder, motion, **options):
     """A player."""
-    return _of_product(folder, player_product("embedded", motion, "move", precision="single", **options))
+    return of_product(folder, player_product("embedded", motion, "move", precision="single", **options))
 
 
 def of_controller(folder, robot, home, jump, nodes, h):
@@ -144,10 +144,11 @@ def of_controller(folder, robot, home, jump, nodes, h):
     ocp.minimize(terminal=10 * ca.sumsqr(q - target) + ca.sumsqr(v))
     control = mpc(ocp, outputs={"tau": tau}, method="euler", output_bounds={"tau": (-most, most)}, iterations=1)
     points = [{"q_now": home + 1e-3 * k, "v_now": np.full(n, 0.01 * k), "target": home + jump} for k in range(3)]
-    return _of_product(folder, controller_product(control, precision="single", points=points))
+    return of_product(folder, controller_product(control, precision="single", points=points))
 
 
-def _of_product(folder, product):
+def of_product(folder, product):
+    """What is written about a product: its recorded steps."""
     for file, text in files_of(product).items():
         Path(folder, file).write_text(text, encoding="utf-8")
     rows = np.array(product.given), np.array(product.expected)

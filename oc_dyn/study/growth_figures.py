@@ -7,8 +7,8 @@ from matplotlib.ticker import MaxNLocator
 from ..registry import get_method, methods
 
 _SHOWN = {  # on the plain axes: the default method and the strongest AD
-    "inverse_dynamics": ("taylor", "ad_jet_cse"),
-    "forward_dynamics": ("taylor", "ad_via_inverse"),
+    "inverse_dynamics": ("taylor", "ad_taylor"),
+    "forward_dynamics": ("taylor", "ad_taylor"),
 }
 
 

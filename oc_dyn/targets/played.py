@@ -10,7 +10,8 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from ..elastic.plan import ElasticPlan, deflected, flat_outputs
+from ..elastic.plan import ElasticPlan
+from ..elastic.plan_outputs import deflected, flat_outputs
 from ..errors import ModelError, ShapeError, UnknownName
 from ..friction import counts
 from ..function import function
@@ -171,6 +172,11 @@ def _of_path(where: str, motion: PathMotion, torques: bool, derivatives: int | N
 
 def _of_elastic(plan: ElasticPlan, derivatives: int | None) -> Played:
     elastic, motion, order = plan.elastic, plan.motion, plan._order
+    if elastic.damped or isinstance(plan.sigma, Trajectory):
+        what = "damped springs" if elastic.damped else "planned stiffnesses"
+        raise ModelError(
+            elastic.name, [f"a plan with {what} is not played whole; play plan.motion, or a table of plan.sample(dt)"]
+        )
     flat = function(elastic, "elastic_flat_map", order=order)
     kept = ["theta", "dtheta", "tau_m", *(["dtau_m"] if order else [])]
 

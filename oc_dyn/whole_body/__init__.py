@@ -86,7 +86,7 @@ quantity(
     outputs=_outputs("U", lambda robot: (1, 1), "J", "-mass gravity . com, com seen from the root frame's origin"),
     call=_call("U"),
     options=("gravity",),
-    default=("ad",),
+    default=("ad_taylor",),
     same_in_fluid=True,
     equation="U = -m gamma^T c(q), m the mass of all moving bodies, c their centre, gamma = robot.gravity [m/s2]",
 )

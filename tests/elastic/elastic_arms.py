@@ -27,8 +27,28 @@ def exponential(z):
     return 20 * (ca.exp(8 * z) - 1)
 
 
+def biarticular(q):
+    return 40 * (q[0] + 0.8 * q[1] - 0.2) ** 2 + 5 * (1 - ca.cos(q[2]))
+
+
+def tendons(q, theta):
+    """Of motor 2 over joints 1 and 2, stiffening, and a soft one between motors 1 and 2."""
+    z = theta[1] - 0.4 * q[0] - q[1]
+    return 150 * z**2 + 400 * z**4 + 30 * (theta[0] - q[0] + theta[1] - q[1]) ** 2
+
+
+def over_a_rigid_joint(q, theta):
+    return 80 * (theta[1] - 0.5 * q[1] - q[2]) ** 2
+
+
 S3 = np.array([[0.0, 0.02, 0.03], [0.0, 0.0, 0.02], [0.0, 0.0, 0.0]])
-STIFFNESS = {"direct": 400.0, "driven": 400.0, "mixed_kinds": 600.0, "pairs": 900.0}  # of the variable ones
+STIFFNESS = {
+    "direct": 400.0,
+    "driven": 400.0,
+    "mixed_kinds": 600.0,
+    "pairs": 900.0,
+    "complete_variable": 600.0,
+}  # of the variable ones
 
 
 def _mixed_kinds(arm):
@@ -40,6 +60,31 @@ ARMS = {
     "linear": lambda: el.elastic_robot(od.robots.chain(3), [500, 400, 300], motor_inertia=[0.5, 0.3, 0.2]),
     "friction": lambda: el.elastic_robot(
         planar_arm(3), [500, 400, 300], motor_inertia=0.3, motor_damping=1.0, motor_friction=0.5
+    ),
+    "rubbing": lambda: el.elastic_robot(
+        planar_arm(3),
+        {"joint1": 500, "joint3": 300},
+        motor_inertia=0.3,
+        motor_damping=0.2,
+        link_damping=[2.0, 1.0, 0.5],
+        link_friction=[1.0, 0.5, 0.3],
+        link_smoothing=[0.5, 0.8, 0.6],
+    ),
+    "parallel": lambda: el.elastic_robot(
+        planar_arm(3), {"joint1": 500, "joint3": 300}, motor_inertia=0.3, parallel=biarticular, link_damping=0.4
+    ),
+    "matrix": lambda: el.elastic_robot(
+        planar_arm(3), [[500, 60, 20], [60, 400, 50], [20, 50, 300]], motor_inertia=[0.5, 0.3, 0.2]
+    ),
+    "across": lambda: el.elastic_robot(
+        planar_arm(3),
+        {"joint1": 500, "joint2": 0, "joint3": 300},
+        motor_inertia=0.3,
+        across=tendons,
+        parallel={"joint2": (20.0, 0.1)},
+    ),
+    "across_rigid": lambda: el.elastic_robot(
+        planar_arm(3), {"joint1": 500, "joint3": 300}, motor_inertia=0.3, across=over_a_rigid_joint
     ),
     "full_inertia": lambda: el.elastic_robot(
         planar_arm(2), 400.0, rotor_inertia=5e-6, gear_ratio=[[100.0, 20.0], [0.0, 120.0]]
@@ -62,6 +107,23 @@ ARMS = {
     "complete": lambda: el.elastic_robot(
         planar_arm(3), [500, 400, 300], motor_inertia=[0.5, 0.3, 0.2], coupling=S3, motor_damping=0.1
     ),
+    "complete_mixed": lambda: el.elastic_robot(
+        planar_arm(3), {"joint1": 500, "joint3": 300}, motor_inertia=[0.5, 0.3, 0.2], coupling=S3, link_damping=0.2
+    ),
+    "complete_rigid_first": lambda: _complete_rigid_first(),
+    "complete_variable": lambda: el.elastic_robot(
+        planar_arm(3),
+        {"joint1": el.VariableSpring(), "joint2": 400.0, "joint3": el.AntagonisticSprings(exponential)},
+        motor_inertia=0.3,
+        coupling=[[0, 0.02, 0.01, 0.01], [0, 0, 0.02, 0.01], [0, 0, 0, 0]],
+    ),
+    "complete_geared": lambda: el.elastic_robot(
+        planar_arm(3),
+        {"joint1": 500, "joint3": 300},
+        rotor_inertia=5e-6,
+        gear_ratio=[[100.0, 20.0, 0.0], [0.0, 120.0, 10.0], [0.0, 0.0, 90.0]],
+        coupling=S3,
+    ),
     "complete_chain": lambda: _complete_chain(),
     "complete_nonlinear": lambda: el.elastic_robot(
         planar_arm(2), el.NonlinearSpring(cubic), motor_inertia=0.3, coupling=S3[:2, :2]
@@ -73,6 +135,12 @@ def _complete_chain():
     chain = od.robots.chain(3)
     S = el.motor_coupling(chain, 4e-6, 100)  # depends on q: the axes are not parallel
     return el.elastic_robot(chain, [500, 400, 300], rotor_inertia=4e-6, gear_ratio=100, coupling=S)
+
+
+def _complete_rigid_first():
+    chain = od.robots.chain(3)
+    S = el.motor_coupling(chain, 4e-6, 100)
+    return el.elastic_robot(chain, {"joint2": 400, "joint3": 300}, rotor_inertia=4e-6, gear_ratio=100, coupling=S)
 
 
 _BUILT = {}

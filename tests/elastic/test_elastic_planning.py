@@ -233,9 +233,3 @@ def test_what_cannot_be_is_refused_before_solving(arm, change, error, words):
     given = {"q_start": START, "q_goal": GOAL, "motor_torque": [60, 30]} | change
     with pytest.raises(error, match=words):
         el.plan_elastic(arm, **given)
-
-
-def test_damped_springs_are_refused_as_by_the_flat_map():
-    damped = el.elastic_robot(planar_arm(2), [500, 300], damping=1.0, motor_inertia=[0.3, 0.2])
-    with pytest.raises(od.OrderError, match="differential equation"):
-        el.plan_elastic(damped, START, GOAL, motor_torque=60.0)

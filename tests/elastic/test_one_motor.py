@@ -31,9 +31,9 @@ LAWS = {
     "feedback_linearization": lambda e: el.feedback_linearization(e, 20.0),
 }
 REFUSED = {  # laws that such a robot cannot have, by name
-    *(("damped", law) for law in ("feedforward", "feedback_linearization")),
+    ("damped", "feedforward"),
     *(("driven", law) for law in ("gravity_pd", "computed_torque")),
-    *(("pairs", "computed_torque"), ("complete", "feedback_linearization")),
+    ("pairs", "computed_torque"),
 }
 _MADE = {}
 

@@ -9,7 +9,7 @@ from urdf_files import quiet
 
 import oc_dyn as od
 from oc_dyn.digest import digest
-from oc_dyn.elastic.model import rebuilt
+from oc_dyn.elastic.real import rebuilt
 from oc_dyn.errors import ModelError, ModelWarning, ShapeError, UnknownName
 from oc_dyn.model.collision import capsule_between
 

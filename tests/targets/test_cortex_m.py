@@ -46,7 +46,7 @@ def _expected(motion, times):
 
 
 def el_outputs(plan, samples):
-    from oc_dyn.elastic.plan import flat_outputs
+    from oc_dyn.elastic.plan_outputs import flat_outputs
 
     return flat_outputs(plan.elastic, samples.derivatives, plan._order, plan._jets(samples.t))
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ...errors import SolveError
 from ...function import function
-from ...registry import get_method
+from ...registry import get_method, methods
 from ...runs.manifest import manifest, write_json
 from ...runs.stored_table import StoredTable, fingerprint
 from . import adam, mujoco, native, recorded
@@ -43,7 +43,12 @@ CODE = (  # the full set: quantity, order
 SMALL = ("-O2",)  # flags for the table of sizes
 ROUNDS, MILLISECONDS = 101, 2.0
 PEERS = ("pinocchio", "adam", "urdf2casadi")
-COUNTED = ("instructions", "target", *(name for peer in PEERS for name in (peer, f"{peer}_form", f"{peer}_source")))
+COUNTED = (
+    "instructions",
+    "target",
+    "ad_taylor",
+    *(name for peer in PEERS for name in (peer, f"{peer}_form", f"{peer}_source")),
+)
 RATIO = ("instructions", "bytes", "seconds", "microseconds", "routine_microseconds")
 RATIO += ("target", "ratio", "low", "high", "of_least", "to_faster", "error")
 SIZED = ("instructions", "bytes", "seconds", "library_bytes")
@@ -52,7 +57,8 @@ CAPTIONS = {
     "peers.png": "Above: instructions over those of the shortest form of any peer. Below: time of the generated C over "
     "that of Pinocchio's routine and of MuJoCo's, medians of ratios within a round; 1 is as fast as the peer.",
     "code.csv": "Size of every Function of the full set as C, and of the library compiled of it.",
-    "instructions.csv": "CasADi instructions: ours, what is aimed at, and of every peer its shortest form.",
+    "instructions.csv": "CasADi instructions: ours, what is aimed at, our strongest AD along the motion, and of every "
+    "peer its shortest form.",
     "mujoco.csv": "Beside MuJoCo, both called from C++: by the steps that a result needs, and by the function of its "
     "interface that gives it among other things. python_microseconds: a call of the latter through the Python binding.",
     "ratios.csv": "Beside Pinocchio. ratio, low, high: median, 10th and 90th percentile within rounds; of_least: of "
@@ -138,6 +144,8 @@ def _counts(path, names, bar, notes):
             row = {"robot": name, "quantity": quantity, "order": order}
             row["instructions"] = function(r, quantity, order=order).n_instructions()
             row["target"] = recorded.target(quantity, order, name)
+            along = order and "ad_taylor" in methods(quantity)
+            row["ad_taylor"] = function(r, quantity, order=order, method="ad_taylor").n_instructions() if along else ""
             for peer in PEERS:
                 best = _best(figures, name, quantity, order, peer)
                 if peer == "adam" and (quantity, order) in live:

@@ -17,13 +17,15 @@ def report(counts, ratios, beside, sizes, notes):
 
 def _instructions(counts):
     lines = [
-        "Instructions: ours, target, and the shortest form of every peer (* counted in this run, else as recorded)"
+        "Instructions: ours, target, by ad_taylor, shortest form of each peer (* counted in this run, else as recorded)"
     ]
     peers = [name.removesuffix("_source") for name in (counts[0] if counts else ()) if name.endswith("_source")]
-    lines.append(f"{'':8}{'quantity':38}{'ours':>8}{'target':>8}" + "".join(f"{peer:>13}" for peer in peers))
+    lines.append(
+        f"{'':8}{'quantity':38}{'ours':>8}{'target':>8}{'by AD':>8}" + "".join(f"{peer:>13}" for peer in peers)
+    )
     for row in counts:
         cells = [str(row[peer] or "-") + (" *"[row[f"{peer}_source"] == "this run"]) for peer in peers]
-        line = f"{row['robot']:8}{_name(row):38}{row['instructions']:8}{row['target']:8}"
+        line = f"{row['robot']:8}{_name(row):38}{row['instructions']:8}{row['target']:8}{row['ad_taylor'] or '-':>8}"
         missed = "  missed" if row["instructions"] > row["target"] else ""
         lines.append((line + "".join(f"{cell:>13}" for cell in cells) + missed).rstrip())
     return lines
