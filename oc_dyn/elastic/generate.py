@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any, cast
 import casadi as ca
 import numpy as np
 
+from .. import validation
 from ..codegen.build import Command, Flags, checked_flags, find_compiler, run_compiler
 from ..codegen.differences import with_differences
 from ..codegen.disk import write_texts
@@ -26,10 +28,13 @@ from .closed_loop import ClosedLoop, torque_limits
 from .control import Controller
 from .harness import generated, harness
 from .law_codegen import LawCode, law_texts, sizes
+from .linear_errors import check_sample_time
 from .model import ElasticRobot
 from .reference import Reference
 
 FLAGS = ("-std=c99", "-O2", "-ffp-contract=off")  # the last: the same roundings as on CasADi's virtual machine
+
+_NO_NUMBER = re.compile(r"^(?!#).*\b(NAN|INFINITY)\b", re.MULTILINE)
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,7 +124,9 @@ def generate_controller(
     Raises ShapeError, ModelError; SolveError with the compiler's words if it refuses.
     """
     name, folder = controller.name if name is None else name, Path(folder)
-    _check_arguments(folder, name, sample_time, reference, elastic)
+    sample_time = validation.number("generate_controller: sample_time", sample_time, above=0)
+    check_sample_time("generate_controller", sample_time, controller)
+    _check_arguments(folder, name, reference, elastic)
     code, functions = law_code(
         controller, name, sample_time, torque_limit, safe_torque, precision=precision, anti_windup=anti_windup
     )
@@ -146,7 +153,7 @@ def law_code(
     safe_torque: Numbers = 0.0, *, precision: str = "double", anti_windup: bool = True,
 ) -> tuple[LawCode, dict[str, str]]:  # fmt: skip
     """(LawCode, {file: text} of the functions of the law); arguments and errors as of generate_controller."""
-    limit = torque_limits(controller, torque_limit)
+    limit = torque_limits(controller, torque_limit, "generate_controller")
     safe = _safe_torque(controller, safe_torque, limit)
     checked_precision("generate_controller", precision)
     differences: list[tuple[int, int]] = []
@@ -155,16 +162,23 @@ def law_code(
         law, differences = with_differences(law, apart=("memory", *controller.gains))
     first = _first(controller, f"{name}_first") if controller.memory else None
     functions = generated(f"{name}_law", [law] + ([first] if first else []), precision)
+    _refuse_no_numbers(controller, functions)
     code = LawCode(controller, name, sample_time, law, first, limit, safe, precision, differences, anti_windup)
     return code, functions
 
 
+def _refuse_no_numbers(controller: Controller, functions: dict[str, str]) -> None:
+    """ModelError for a law with a gain or a constant that is NaN or infinite, before anything is written."""
+    wrong = [n for n, x in controller.gains.items() if not np.all(np.isfinite(x))]
+    if wrong or any(_NO_NUMBER.search(text) for text in functions.values()):
+        what = f"{', '.join(wrong)} of" if wrong else "a constant of"
+        raise ModelError("generate_controller", [f"{what} {controller.name} is NaN or infinite; expected numbers"])
+
+
 def _check_arguments(
-    folder: Path, name: str, sample_time: float, reference: Reference | None, elastic: ElasticRobot | None,
+    folder: Path, name: str, reference: Reference | None, elastic: ElasticRobot | None,
 ) -> None:  # fmt: skip
     checked_c_name("generate_controller", name, "give another name=")
-    if not (np.isfinite(sample_time) and sample_time > 0):
-        raise ShapeError(f"generate_controller: sample_time is {sample_time!r}, expected a positive number of seconds")
     if elastic is not None and reference is None:
         raise ModelError("generate_controller", ["a robot is given without a reference; give both or none"])
     _check_folder(folder, name)

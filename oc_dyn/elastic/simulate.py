@@ -15,6 +15,7 @@ from ..types import Array, Numbers
 from .closed_loop import ClosedLoop, torque_limits
 from .continuous import continuous
 from .control import Controller
+from .linear_errors import check_sample_time
 from .model import ElasticRobot
 from .open_loops import check_reference, up_to_open
 from .reachable import refusal_along
@@ -85,6 +86,8 @@ def simulate(
     """
     real = elastic.with_errors(stiffness_error, mass_error, motor_inertia_error)
     settings = settings_of(reference, duration, dt, method, rtol, atol, sample_time, substeps, seed)
+    if settings.sample_time is not None:
+        check_sample_time("simulate", settings.sample_time, controller)
     loop = ClosedLoop(real, controller, reference, torque_limits(controller, torque_limit), settings.sample_time)
     effects = sensor_effects("simulate", real, delay, encoder_bits, velocity_filter, torque_noise, torque_bias)
     check_reference("simulate: the reference", real, reference, settings.times)

@@ -8,7 +8,7 @@ import casadi as ca
 import numpy as np
 
 from ... import validation
-from ...errors import ModelError
+from ...errors import ModelError, ShapeError
 from ...function import function
 from ...types import Array, Named, Numbers
 from ..controller import Controller
@@ -70,8 +70,9 @@ def impedance(
     validation.one_of("feedforward", feedforward, ("flat", "gravity"))
     check_robot(name, elastic, rigid=False, damped=feedforward == "gravity", variable=False)
     n, flat = elastic.nv, feedforward == "flat"
-    where = _middle(elastic) if at is None else validation.numbers(f"{name}: at", at, n)
+    where = _middle(elastic) if at is None else validation.finite_numbers(f"{name}: at", at, n)
     Bs = at_elastic_motors(f"{name}: inertia", elastic, inertia, np.diag(elastic.motor_inertia))
+    _refuse_frames_arguments(name, frame, joint_stiffness, joint_damping)
     own = symmetric(
         f"{name}: joint_stiffness" if frame else f"{name}: stiffness", joint_stiffness if frame else stiffness, n
     )
@@ -112,6 +113,19 @@ def impedance(
         return {"tau_m": friction + at_motors(elastic, ca.DM(n, 1), motors)}
 
     return _controller(name, elastic, law, gains=gains, sensors=("tau",))
+
+
+def _refuse_frames_arguments(name: str, frame: str | None, joint_stiffness: Any, joint_damping: Any) -> None:
+    """ShapeError for what stands beside a frame's impedance where there is no frame."""
+    if frame is not None:
+        return
+    plain = isinstance(joint_stiffness, (int, float)) and joint_stiffness == 0
+    for what, given, own in (
+        ("joint_stiffness", not plain, "stiffness"),
+        ("joint_damping", joint_damping is not None, "damping"),
+    ):
+        if given:
+            raise ShapeError(f"{name}: {what} stands beside the impedance of a frame; without frame= give {own}")
 
 
 def _base(elastic: ElasticRobot, ref: dict[str, Any], flat: bool) -> tuple[Any, Any, Any, Any]:
