@@ -2,7 +2,6 @@
 
 import re
 
-import casadi as ca
 import numpy as np
 import pytest
 
@@ -91,16 +90,14 @@ def test_c_has_no_infinite_number(arm, tmp_path):
 
 
 def test_own_laws_with_no_numbers(arm, tmp_path):
-    """Laws of one's own reach C, too: a gain or a constant that is no number is refused before files are written."""
+    """Laws of one's own reach C, too: a gain that is no number is refused before files are written."""
     from oc_dyn.elastic.controller import make_controller
 
     gain = make_controller(
         "own", arm, lambda ref, state, gains: {"tau_m": gains["k"] * state["q"]}, gains={"k": np.nan}
     )
-    constant = make_controller("own", arm, lambda ref, state, gains: {"tau_m": ca.inf * state["q"]})
-    for law, what in ((gain, "k of own"), (constant, "a constant of own")):
-        with pytest.raises(od.ModelError, match=what):
-            el.generate_controller(law, tmp_path)
+    with pytest.raises(od.ModelError, match="k of own"):
+        el.generate_controller(gain, tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 
