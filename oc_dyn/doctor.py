@@ -27,7 +27,10 @@ OPTIONAL = {  # distribution: (extra that brings it, what is not there without i
     "dask": ("distributed", "sweeps and studies run on this computer's processes alone"),
     "distributed": ("distributed", "the same"),
     "pin": ("test", "tests beside Pinocchio are skipped, and od.interop.to_pinocchio has no model to convert to"),
-    "mujoco": ("test", "tests beside MuJoCo are skipped, and od.interop.to_mujoco has no model to convert to"),
+    "mujoco": ("mjcf", "MJCF files are not read; tests beside MuJoCo are skipped"),
+    "xacrodoc": ("xacro", "xacro files are not expanded, trusted or not"),
+    "mujoco_menagerie": ("names", "robots of the menagerie are not found by name"),
+    "example-robot-data": ("names", "robots of example-robot-data are not found by name"),
     "coal": ("test", "tests of distances beside coal are skipped"),
 }
 SOLVERS = {
