@@ -22,7 +22,7 @@ OPTIONAL = {  # distribution: (extra that brings it, what is not there without i
     "trimesh": ("meshes", "collision meshes are not read: scenes from files leave them out"),
     "scipy": ("meshes", "hulls of collision meshes, and capsules around them"),
     "pycollada": ("meshes", "collision meshes in .dae files are not read"),
-    "ompl": ("sampling", "planners among obstacles start from detours of their own instead of sampled ways"),
+    "ompl": ("sampling", "planners among obstacles start from ways of our own trees, which take longer to find"),
     "jinja2": ("report", "studies write no report.html"),
     "dask": ("distributed", "sweeps and studies run on this computer's processes alone"),
     "distributed": ("distributed", "the same"),
