@@ -203,7 +203,7 @@ def test_trees_of_our_own_find_a_way_through_a_maze():
     start, goal, box = np.array([-1.8, 0.0]), np.array([1.8, 0.0]), (np.full(2, -2.0), np.full(2, 2.0))
     maze = Maze([-0.8, 0.0, 0.8])
     assert sampled_start.detours(maze, start, goal, box, 2) == []
-    way, again = (sampled_start.by_trees(maze, start, goal, box, 3, 2000) for _ in range(2))
+    way, again = (sampled_start.by_trees(maze, start, goal, box, 1, 4000) for _ in range(2))
     assert np.array_equal(way, again)
     assert np.array_equal(way[[0, -1]], [start, goal])
     between = np.concatenate([a + (b - a) * np.linspace(0, 1, 200)[:, None] for a, b in pairwise(way)])
