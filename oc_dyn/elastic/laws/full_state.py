@@ -61,7 +61,8 @@ def full_state_feedback(
         "reference": at q_ref. iterations: of q_bar; default what makes their error 1e-10 of its start.
     check: refuse what is not proven, and `iterations` that leave the stiffness at rest off by more than 0.1 % in any of
         200 configurations of the ranges, where all joints are elastic. With spring dampers D: kd D >= Ds^2 / 4 joint by
-        joint (so that undamped springs need Ds = 0), and for "iterated" springs stiffer than the bound of |dg/dq|; for "reference" Tomei's condition.
+        joint (so that undamped springs need Ds = 0), and for "iterated" springs stiffer than the bound of |dg/dq|; for
+        "reference" Tomei's condition.
     Then links and motors at Bs are passive at the port (external torque, v), with the storage 1/2 v' M v + 1/2 dtheta'
     Bs dtheta + springs + U(q) - U_bar(theta) + 1/2 e' kp e, U_bar(theta) = min over q of U(q) and the springs' energy.
     Raises ModelError naming what fails; ShapeError for gains.
