@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from math import inf
 from typing import Any
 
+import casadi as ca
 import numpy as np
 
 from .. import validation
@@ -138,7 +139,7 @@ def _of_robot(elastic: ElasticRobot, torque_limit: Any) -> dict[str, tuple[Array
         return out  # limits of the joints are not those of the drives
     motors = np.where(effort > 0, effort, inf)[rows]
     if torque_limit is not None:
-        motors = np.minimum(motors, np.ravel(torque_limit)[list(elastic.elastic_motors)])
+        motors = np.minimum(motors, ca.DM(torque_limit).full().ravel()[list(elastic.elastic_motors)])
     if any(len(j.theta) > 1 for j in elastic.joints):
         return out
     tau = WIDER_TORQUE * motors
