@@ -23,7 +23,7 @@ import numpy as np
 
 from ... import validation
 from ...errors import ShapeError
-from ...numbers import are_sane
+from ...numbers import are_sane, shortened
 from ...types import Array, Numbers
 from ..model import ElasticRobot
 from .contacts import contact_flat_map
@@ -62,6 +62,9 @@ def motion_error(
     integrated, fourth order; spring oscillations are to be resolved. start (size,): error of the state at the start.
     Raises ShapeError for motions that lack an output.
     """
+    dt = validation.number("motion_error: dt", dt, above=0)
+    if not isinstance(motion, ca.Function) or motion.n_in() != 1:
+        raise ShapeError(f"motion_error: the motion is {shortened(motion)}, expected a casadi.Function t -> q, v, ..")
     flat = contact_flat_map(elastic, tuple(contacts))
     missing = [n for n in flat.name_in() if n not in motion.name_out() and flat.size_in(n)[1]]
     if missing:
