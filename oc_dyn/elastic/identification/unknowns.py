@@ -144,6 +144,11 @@ def _refuse(elastic: ElasticRobot, links: str) -> None:
         problems.append("robots with loops cannot be identified; identify each drive as a robot of one joint")
     elif elastic.nq != elastic.nv:
         problems.append("only joints of one coordinate can be identified; hold the others with Robot.locked")
+    if elastic.across is not None:
+        problems.append("springs across joints, or a matrix of stiffness, cannot be identified; only each joint's own")
+    if elastic.effects:
+        laws = ", ".join(sorted({f"{type(x.law).__name__} at {x.name}" for x in elastic.effects}))
+        problems.append(f"laws for simulation alone ({laws}) cannot be identified; take without_laws()")
     if not elastic.joints:
         problems.append("no joint is elastic; use oc_dyn.identification.identify")
     odd = [j.name for j in elastic.joints if len(j.theta) > 1 or j.spring.variable]
