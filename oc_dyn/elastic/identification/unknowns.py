@@ -14,6 +14,7 @@ from ...errors import ModelError, ShapeError, UnknownName
 from ...model.loops import LoopRobot
 from ...regressor.base_parameters import BaseParameters, base_parameters
 from ...types import Array
+from ..callables import FAILURES, failure
 from ..model import ElasticRobot
 from ..springs import LinearSpring, NonlinearSpring
 
@@ -190,7 +191,10 @@ def _basis(joint: str, spring: Any, wanted: Any) -> Basis:
     if not isinstance(wanted, (tuple, list)) or not wanted or not all(callable(f) for f in wanted):
         raise ShapeError(f"{where}: expected a degree of a polynomial or a list of functions of the deflection")
     for f in wanted:
-        value = f(ca.SX.sym("z"))
+        try:
+            value = f(ca.SX.sym("z"))
+        except FAILURES as error:
+            raise ShapeError(f"{where}: a function of the basis fails on a casadi.SX: {failure(error)}") from error
         if not isinstance(value, (ca.SX, float, int)) or ca.SX(value).numel() != 1:
             raise ShapeError(f"{where}: a function of the basis does not give one value, written with casadi")
     return tuple(wanted)
