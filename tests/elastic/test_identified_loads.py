@@ -77,7 +77,7 @@ def plain():
     return exact(arm())
 
 
-@pytest.mark.sample("ms", "mNm")
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("unit", UNITS)
 @pytest.mark.parametrize("links", ["known", pytest.param("unused", marks=pytest.mark.slow)])
 def test_recordings_in_other_units_are_doubted(plain, unit, links):

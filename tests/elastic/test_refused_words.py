@@ -77,6 +77,35 @@ def test_laws_are_a_mapping(laws):
         two().with_friction(laws=laws)
 
 
+def test_what_knows_a_model_alone_refuses_laws():
+    damped = two(damping=1.0)
+    rough = damped.with_friction(laws={"motors": el.Stribeck(1.0)})
+    still = el.reference(damped, lambda t: ca.SX([0.1, 0.2]), duration=1.0)
+    ends = {"q_start": [0, 0], "q_goal": [1, 1], "motor_torque": 50.0}
+    for name, make in {
+        "damped_motion": lambda: el.damped_motion(rough, still),
+        "planning arm_2r": lambda: el.plan_elastic(rough, **ends),
+        "exciting_motion": lambda: el.exciting_motion(rough, period=5.0),
+        "outputs_along": lambda: el.outputs_along(rough, None, [0.0]),
+    }.items():
+        with pytest.raises(od.ModelError, match=f"{name}: Stribeck at joint1.* for simulation alone"):
+            make()
+
+
+def test_checks_of_plans_step_as_fast_as_friction_of_links():
+    """No mode of the linearised plant is faster than the rate by which a plan's check chooses its steps."""
+    from oc_dyn.elastic.plan_check import _rate
+
+    for words in ({"link_damping": 900.0}, {"stiffness": {"joint1": 500.0}, "motor_damping": [0.0, 900.0]}):
+        robot = two(**words)
+        p, m = el.plant(robot), len(robot.theta_names)
+        x, u = ca.SX.sym("x", p.size), ca.SX.sym("u", p.controls)
+        A = ca.Function("A", [x, u], [ca.jacobian(p.rates(x, u, []), x)])(np.zeros(p.size), np.zeros(p.controls))
+        first = {"q": np.zeros(2), "theta": np.zeros(m)}
+        fastest = np.abs(np.linalg.eigvals(A.full())).max()
+        assert 0.5 * fastest < _rate(robot, first, None) < 10 * fastest
+
+
 # -- errors of motors --------------------------------------------------------------------------------------------------
 
 
