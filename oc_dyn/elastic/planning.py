@@ -25,7 +25,7 @@ from ..planning.obstacles import obstacles_of
 from ..planning.quantities import DYNAMIC
 from ..scene import Scene
 from ..types import Array, Numbers
-from ..validation import count, flag, number, one_of
+from ..validation import count, flag, name_of, number, one_of
 from .damped_flat import wanted_continuity
 from .electrical import MotorElectrics
 from .flat_motion import FlatMotion, check_flat, flat_expressions, flat_motion
@@ -107,7 +107,7 @@ def plan_elastic(
     can meet or that are in collision, and where nothing bounds the time; SolveError if the solver fails, its trajectory
     the motion of the links of the last iterate.
     """
-    _check_words(elastic, limits, say)
+    _check_words(elastic, limits, say, objective, solver)
     rate = motor_torque_rate is not None
     continuity = wanted_continuity(elastic, "torque_rate" if rate else "torque") if continuity is None else continuity
     given = {
@@ -154,9 +154,11 @@ def plan_elastic(
     return plan
 
 
-def _check_words(elastic: Any, limits: Any, say: Any) -> None:
+def _check_words(elastic: Any, limits: Any, say: Any, objective: Any, solver: Any) -> None:
     if not isinstance(elastic, ElasticRobot):
         raise ShapeError(f"plan_elastic: got {type(elastic).__name__}, expected an ElasticRobot")
+    one_of("objective", objective, OBJECTIVES)
+    name_of("plan_elastic: solver", solver)
     if limits is not None and not isinstance(limits, Limits):
         raise ShapeError(f"plan_elastic: limits is {shortened(limits)}, expected od.Limits")
     if say is not None and not callable(say):
@@ -165,7 +167,6 @@ def _check_words(elastic: Any, limits: Any, say: Any) -> None:
 
 def _kind(objective: str, duration: Any, q_goal: Any, speed: Any, periodic: bool) -> str:
     """Kind of the ends of an ElasticTask; what does not go together is refused."""
-    one_of("objective", objective, OBJECTIVES)
     if (objective != "time") != (duration is not None):
         raise ShapeError(
             f"plan_elastic: give a duration with objective={objective!r}" if duration is None

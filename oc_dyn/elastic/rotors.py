@@ -17,11 +17,12 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from ..errors import ModelError
+from ..errors import ModelError, ShapeError
 from ..model.inertia import Inertia, unphysical
 from ..model.loops import LoopRobot
 from ..model.robot import Joint, Robot, assemble
 from ..types import Array, Matrix
+from ..validation import flag
 from .coupling import motor_coupling
 from .effects import effects_at
 from .forward_dynamics import loaded_forces
@@ -83,7 +84,9 @@ def with_rotors(elastic: ElasticRobot, *, carried: bool | None = None) -> RotorR
     rotors besides for gears that mix motors, a coupling that is not that of motor_coupling, links lighter than their
     rotors.
     """
-    carried = elastic.coupling is not None if carried is None else carried
+    if not isinstance(elastic, ElasticRobot):
+        raise ShapeError(f"with_rotors: got {type(elastic).__name__}, expected an ElasticRobot")
+    carried = elastic.coupling is not None if carried is None else flag("with_rotors: carried", carried)
     problems = _problems(elastic, carried)
     if problems:
         raise ModelError(elastic.name, problems)

@@ -165,3 +165,14 @@ def test_settings_of_motion_error_are_checked(hopper):  # noqa: F811
         el.motion_error(hopper, 3, 0.01)
     with pytest.raises(od.ModelError, match="for simulation alone"):
         el.motion_error(loaded(hopper, LAWS), falling(hopper, 0.0), 0.01)
+
+
+@pytest.mark.parametrize("contacts", [None, 3, "a_foot", ("a_foot", "a_foot"), np.array([1, 2]), (None, 1)])
+def test_contacts_are_names(hopper, contacts):  # noqa: F811
+    for make in (
+        lambda: el.stance_rates(hopper, contacts), lambda: el.contact_flat_map(hopper, contacts),
+        lambda: el.contact_forces(hopper, contacts), lambda: el.flatness(hopper, contacts, hopper.links.neutral()),
+        lambda: el.motion_error(hopper, None, 0.01, contacts), lambda: el.Phase(contacts, 0.1),
+    ):  # fmt: skip
+        with pytest.raises(od.ShapeError, match="contacts is"):
+            make()

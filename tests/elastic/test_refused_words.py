@@ -210,5 +210,12 @@ def test_words_of_plans_are_checked():
     ):  # fmt: skip
         with pytest.raises(od.ShapeError, match=words):
             el.plan_elastic(two(), [0, 0], [1, 1], motor_torque=50.0, **given)
+    for word in ("objective", "solver"):
+        with pytest.raises(od.errors.ALL, match=f"{word}.*array"):
+            el.plan_elastic(two(), [0, 0], [1, 1], motor_torque=50.0, **{word: np.array([1, 2])})
+    with pytest.raises(od.ShapeError, match="with_rotors: got Robot, expected an ElasticRobot"):
+        el.with_rotors(planar_arm(2))
+    with pytest.raises(od.ShapeError, match="with_rotors: carried is 3"):
+        el.with_rotors(two(), carried=3)
     with pytest.raises(od.ShapeError, match="got Robot, expected an ElasticRobot"):
         el.plan_elastic(planar_arm(2), [0, 0], [1, 1], motor_torque=50.0)

@@ -18,6 +18,7 @@ from ...types import Array, Numbers
 from ..dop853 import integrate
 from ..model import ElasticRobot
 from ..plant import plant
+from .flatness import contact_names
 from .stance import check_held, stance_rates, touch_down
 
 _MOST_ROWS = 1_000_000  # of a phase
@@ -30,12 +31,7 @@ class Phase:
     duration: float
 
     def __post_init__(self) -> None:
-        names = self.contacts
-        if not isinstance(names, (tuple, list)) or not all(isinstance(x, str) for x in names):
-            raise ShapeError(f"Phase: contacts is {shortened(names)}, expected names of frames, () in flight")
-        if len(set(names)) < len(names):
-            raise ShapeError(f"Phase: contacts is {shortened(names)}, which names a frame twice")
-        object.__setattr__(self, "contacts", tuple(names))
+        object.__setattr__(self, "contacts", contact_names("Phase", self.contacts))
         object.__setattr__(self, "duration", validation.number("Phase: duration", self.duration, above=0))
 
 

@@ -14,7 +14,7 @@ from ..effects import effects_at
 from ..forward_dynamics import loaded_forces
 from ..model import ElasticRobot
 from ..plant import plant
-from .flatness import check_floating
+from .flatness import check_floating, contact_names
 
 
 def stance_rates(elastic: ElasticRobot, contacts: Sequence[str], method: str | None = None) -> ca.Function:
@@ -27,6 +27,7 @@ def stance_rates(elastic: ElasticRobot, contacts: Sequence[str], method: str | N
     with_friction count as in the plant.
     """
     check_held("stance_rates", elastic)
+    contacts = contact_names("stance_rates", contacts)
     parts = plant(elastic).parts
     x, u, gains = ca.SX.sym("x", plant(elastic).size), ca.SX.sym("u", plant(elastic).controls), ca.SX.sym("gains", 2)
     s = {name: x[part] for name, part in parts.items()}

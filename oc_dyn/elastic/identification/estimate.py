@@ -110,7 +110,7 @@ def identify_elastic(
         "link_rows": links != "unused" and any(not x.by_hand for x in given),
     }
     there["offsets"] = False
-    eq = equations(unknowns(elastic, springs, links, **flags, transmission=transmission, known=known or {}, **there))
+    eq = equations(unknowns(elastic, springs, links, **flags, transmission=transmission, known=known, **there))
     band = min(BANDWIDTH, *(REACH / x.dt for x in given)) if bandwidth is None else bandwidth
     band = validation.number("identify_elastic: bandwidth", band, above=0)
     for k, x in enumerate(given):

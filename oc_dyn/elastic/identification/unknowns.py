@@ -75,7 +75,7 @@ class _Rows:
 
 def unknowns(
     elastic: ElasticRobot, springs: Any, links: str, *, motor_inertia: bool, motor_friction: bool, spring_damping: bool,
-    link_friction: bool, transmission: str | None, known: Mapping[str, float], motors: bool, sensors: bool,
+    link_friction: bool, transmission: str | None, known: Mapping[str, float] | None, motors: bool, sensors: bool,
     link_rows: bool, offsets: bool,
 ) -> Unknowns:  # fmt: skip
     """Unknowns of a robot. motors, sensors, link_rows: whether any recording has equations of that kind;
@@ -124,7 +124,7 @@ def unknowns(
     )  # fmt: skip
 
 
-def _with_known(out: _Rows, known: Mapping[str, float]) -> tuple[Array, tuple[int, ...]]:
+def _with_known(out: _Rows, known: Mapping[str, float] | None) -> tuple[Array, tuple[int, ...]]:
     """(start, rows asked for) with the values that are given."""
     start, asked = np.array(out.values), list(out.asked)
     for name, value in validation.options_of("identify_elastic: known", known).items():
