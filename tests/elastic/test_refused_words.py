@@ -161,6 +161,21 @@ def test_work_counts_at_the_rotors_of_gears_that_mix_motors():
     assert powers(Task, outputs).T == pytest.approx(at_rotors, rel=1e-12)
 
 
+@pytest.mark.slow
+def test_planned_work_is_that_of_the_rotors():
+    N = np.array([[10.0, 10.0], [10.0, -10.0]])
+    robot = two(motor_inertia=None, rotor_inertia=1e-3, gear_ratio=N)
+    words = {"motor_torque": 100.0, "objective": "work", "duration": 0.8, "nodes": 16, "interior": 1}
+    plan = el.plan_elastic(robot, [0, 0], [0.4, -0.9], **words)
+    t = np.linspace(0, 0.8, 20001)
+    out = plan.outputs(t)
+    at_rotors = np.linalg.solve(N.T, out["tau_m"].T) * (N @ out["dtheta"].T)
+    at_joints = out["tau_m"].T * out["dtheta"].T
+    rotors, joints = (np.trapezoid(np.maximum(x, 0).sum(axis=0), t) for x in (at_rotors, at_joints))
+    assert plan.objective == pytest.approx(rotors, rel=1e-3)
+    assert abs(joints - rotors) > 0.2 * rotors
+
+
 # -- words and callables -----------------------------------------------------------------------------------------------
 
 
