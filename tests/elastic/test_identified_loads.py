@@ -3,7 +3,7 @@
 import casadi as ca
 import numpy as np
 import pytest
-from test_elastic_identification import DT, arm, exact, guess
+from test_elastic_identification import DT, arm, exact, guess, shaken
 
 import oc_dyn as od
 from oc_dyn import elastic as el
@@ -101,6 +101,13 @@ def test_right_units_raise_no_doubt(plain, recwarn):
         q, theta = (step * np.round(x / step) for x in (plain.q, plain.theta))
         el.identify_elastic(guess(), el.Recording(DT, q, theta, plain.tau_m, held=False))
         el.identify_elastic(guess(), el.Recording(DT, q, theta, plain.tau_m, held=False), springs=1)
+    assert not [w for w in recwarn if w.category is od.ModelWarning]
+
+
+def test_noise_of_encoders_alone_is_no_doubt(recwarn):
+    """As large as the deflections: halves of the samples share nothing but the model."""
+    words = {"links": "unused", "motor_friction": False, "motor_inertia": False}
+    el.identify_elastic(arm(motor_friction=0.0), shaken(exact(arm(motor_friction=0.0)), 3e-2, 0), **words)
     assert not [w for w in recwarn if w.category is od.ModelWarning]
 
 

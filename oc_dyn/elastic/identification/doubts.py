@@ -55,12 +55,12 @@ def _far(value: float, width: float, start: float) -> bool:
     return abs(value) + width < low or abs(value) - width > high
 
 
-def unexplained(count: int, used: Sequence[tuple[int, ...]], left: Sequence[Array], sizes: Sequence[Array]) -> Array:
-    """(count,) rms of what equations leave over that of their torques, of all recordings together, NaN for unused
-    ones; used, left, sizes: of each recording its equations, and their rms."""
+def unexplained(count: int, halves: Sequence[Any], sizes: Sequence[Array]) -> Array:
+    """(count,) rms of what equations leave over that of their torques `sizes`, of all recordings together, NaN for
+    unused ones. What is left by even samples times what is left by odd ones: their encoders' noise does not count."""
     over, whole = np.zeros(count), np.zeros(count)
-    for rows, a, b in zip(used, left, sizes, strict=True):
-        over[list(rows)] += a**2
-        whole[list(rows)] += b**2
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.sqrt(over / np.where(whole > 0, whole, np.nan))
+    for h, size in zip(halves, sizes, strict=True):
+        rows, times = list(h.even.used), np.maximum(np.sum(h.even.moving, axis=1), 1.0)
+        over[rows] += np.sum(h.even.left * h.odd.left, axis=1) / times
+        whole[rows] += size**2
+    return np.sqrt(np.maximum(over, 0.0) / np.where(whole > 0, whole, np.nan))

@@ -209,8 +209,7 @@ def _estimated(eq: Equations, given: list[Recording], band: float, confidence: f
     x = u.start.copy()
     x[asked.rows] = values[:n]
     facts = _noise(eq, halves), _offsets(eq, halves)
-    left, sizes = [h.even.rms(h.even.left) for h in halves], [_sizes(h, values) for h in halves]
-    shares = unexplained(len(eq.names), [h.even.used for h in halves], left, sizes)
+    shares = unexplained(len(eq.names), halves, [_sizes(h, values) for h in halves])
     warn_of_doubts(eq, names[:n], values[:n], half[:n], shares)
     return ElasticIdentification(eq, tuple(names[:n]), values[:n], half, covariance, x, conditioned, band, *facts)
 
