@@ -6,6 +6,7 @@ import json
 import re
 from pathlib import Path
 
+from formulas import mathml  # beside this file
 from mkdocs.structure.files import File
 
 import oc_dyn as od
@@ -14,10 +15,13 @@ ROOT = Path(__file__).resolve().parents[2]
 PICTURES = (".png", ".gif")
 WHOLE = {"README.md": "index.md", "CHANGELOG.md": "changelog.md", "results/README.md": "studies.md"}
 FOLDERS = {"": "index.md", "results": "studies.md", "problems": "gallery.md"}
+FENCE = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)\s]+)\)")
 STYLE = """.doc-contents .language-text code { white-space: pre-wrap; }
 .md-typeset table:not([class]) { font-size: 0.66rem; }
 .md-typeset .grid.cards img { max-height: 15rem; display: block; margin: auto; }
+.md-typeset .formula { overflow-x: auto; margin: 1em 0; }
+.md-typeset .formula math { font-size: 1.05em; }
 """
 GROUPS = {  # of the page api.md
     "Robots": "load load_urdf load_sdf sdf_springs check_robot Robot RobotBuilder RobotFunction Inertia".split(),
@@ -34,7 +38,8 @@ GROUPS = {  # of the page api.md
 
 
 def on_config(config):
-    """The gallery's pages stand in the navigation."""
+    """The gallery's pages stand in the navigation; formulas are drawn."""
+    config.mdx_configs["pymdownx.superfences"] = {"custom_fences": [{"name": "math", "class": "math", "format": mathml}]}
     for entry in config.nav:
         if "Gallery" in entry:
             entry["Gallery"] = ["gallery.md", *(f"problems/{name}.md" for name in _problems())]
@@ -60,7 +65,9 @@ def on_files(files, config):
 
 def on_page_markdown(markdown, page, config, files):
     """Links to files of the repository lead to pages of the site, or are left out where there is none."""
-    return LINK.sub(lambda m: _link(m, page.file.src_uri, files), markdown)
+    parts = FENCE.split(markdown)  # every other one is a block of code, where a[b](c) is no link
+    parts[::2] = [LINK.sub(lambda m: _link(m, page.file.src_uri, files), x) for x in parts[::2]]
+    return "".join(parts)
 
 
 def _link(match, page, files):
@@ -68,7 +75,7 @@ def _link(match, page, files):
     if target.startswith(("http", "#")):
         return match.group(0)
     place, _, anchor = target.partition("#")
-    base = "" if page in ("index.md", "changelog.md") else ("results" if page == "studies.md" else "docs")
+    base = {"index.md": "", "changelog.md": "", "studies.md": "results"}.get(page, f"docs/{page.rpartition('/')[0]}")
     path = _normal(f"{base}/{place}") if not page.startswith(("problems/", "gallery", "known")) else place
     found = _page_of(path, files)
     if found is None:
