@@ -6,7 +6,8 @@ import json
 import re
 from pathlib import Path
 
-from formulas import mathml  # beside this file
+from executed import executed  # beside this file
+from formulas import mathml
 from mkdocs.structure.files import File
 
 import oc_dyn as od
@@ -52,6 +53,8 @@ def on_files(files, config):
         _add(files, config, target, (ROOT / source).read_text(encoding="utf-8"))
     for name in _problems():
         _add(files, config, f"problems/{name}.md", _problem(name))
+    for page in sorted((ROOT / "docs" / "tutorials").glob("*.md")):
+        _run(files, config, page)
     _add(files, config, "gallery.md", _gallery())
     _add(files, config, "known-optima.md", _known_optima())
     _add(files, config, "api.md", _api())
@@ -106,6 +109,17 @@ def _page_of(path, files):
     if re.fullmatch(r"problems/known_optima.*|results/suite.*", path):
         path = "known-optima.md"
     return path if files.get_file_from_path(path) else None
+
+
+def _run(files, config, page):
+    """A page with what its code printed and drew, instead of the page as it is."""
+    name = f"tutorials/{page.name}"
+    text, pictures = executed(page)
+    files.remove(files.get_file_from_path(name))
+    _add(files, config, name, text)
+    for picture in pictures:
+        target = f"tutorials/{page.stem}-{picture.name}"
+        files.append(File.generated(config, target, abs_src_path=str(picture)))
 
 
 def _add(files, config, name, text):
