@@ -2,8 +2,8 @@
 
     python docs/site/executed.py PAGE FOLDER      runs the blocks of a page in a folder, and writes told.json there
 
-Blocks are ```python, one after the other; one titled with a file's name, title="crane.py", is written to that file. What
-ran is kept under build/pages until the page or the package changes.
+Blocks are ```python, one after the other; one titled with a file's name, title="crane.py", is written to that file.
+What ran is kept under build/pages until the page or the package changes.
 """
 
 import contextlib

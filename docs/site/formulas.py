@@ -12,7 +12,7 @@ def mathml(source, *_args, **_kwargs):
     aligned = _ALIGNED.match(source)
     lines = aligned.group(1).split("\\\\") if aligned else [source]
     rows = "".join(_row(x.split("&") if aligned else [x]) for x in lines if x.strip())
-    return f'<div class="formula"><math display="block"><mtable displaystyle="true">{rows}</mtable></math></div>'
+    return f'<div class="formula"><math display="block"><mtable>{rows}</mtable></math></div>'
 
 
 def _row(cells):
@@ -22,4 +22,4 @@ def _row(cells):
 
 def _cell(text, side):
     inner = re.sub(r"^<math[^>]*>|</math>$", "", convert(text.strip())) if text.strip() else ""
-    return f'<mtd style="text-align: {side}; padding: 0.3em 0.15em">{inner}</mtd>'
+    return f'<mtd style="text-align: {side}; padding: 0.3em 0.15em"><mstyle displaystyle="true">{inner}</mstyle></mtd>'

@@ -21,6 +21,7 @@ LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)\s]+)\)")
 STYLE = """.doc-contents .language-text code { white-space: pre-wrap; }
 .md-typeset table:not([class]) { font-size: 0.66rem; }
 .md-typeset .grid.cards img { max-height: 15rem; display: block; margin: auto; }
+.md-grid { max-width: 72rem; }
 .md-typeset .formula { overflow-x: auto; margin: 1em 0; }
 .md-typeset .formula math { font-size: 1.05em; }
 """
@@ -40,7 +41,8 @@ GROUPS = {  # of the page api.md
 
 def on_config(config):
     """The gallery's pages stand in the navigation; formulas are drawn."""
-    config.mdx_configs["pymdownx.superfences"] = {"custom_fences": [{"name": "math", "class": "math", "format": mathml}]}
+    formulas = {"name": "math", "class": "math", "format": mathml}
+    config.mdx_configs["pymdownx.superfences"] = {"custom_fences": [formulas]}
     for entry in config.nav:
         if "Gallery" in entry:
             entry["Gallery"] = ["gallery.md", *(f"problems/{name}.md" for name in _problems())]
