@@ -169,3 +169,34 @@ def test_both_sides_of_pages_on_other_programs_run(page, run):
     if not there:
         pytest.skip(f"{module} is not installed: {count} blocks of this side alone ran")
     assert count == blocks(text)
+
+
+def test_every_formula_is_drawn(monkeypatch):
+    pytest.importorskip("latex2mathml")
+    monkeypatch.syspath_prepend(str(DOCS / "site"))
+    mathml, count = importlib.import_module("formulas").mathml, 0
+    for path in DOCS.rglob("*.md"):
+        for formula in re.findall(r"^```math\n(.*?)^```$", path.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL):
+            drawn, count = mathml(formula), count + 1
+            rows = len([x for x in formula.split("\\\\") if x.strip()]) if "aligned" in formula else 1
+            assert drawn.count("<mtr>") - formula.count("pmatrix") // 2 * 2 == rows, formula
+            assert "\\" not in drawn, formula
+            assert "merror" not in drawn, formula
+    assert count >= 10
+    assert mathml(r"\begin{aligned} a &= b'' \\ c &= d \end{aligned}").count("&#x02032;") == 2
+
+
+@pytest.mark.slow
+def test_a_page_with_a_block_that_fails_is_no_page(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(DOCS / "site"))
+    site = importlib.import_module("executed")
+    monkeypatch.setattr(site, "ROOT", tmp_path)  # where pages are kept
+    page = tmp_path / "page.md"
+    page.write_text('# A\n\n```python\nprint(6 * 7)\n```\n\n```python title="a.py"\nx = 1\n```\n', encoding="utf-8")
+    text, pictures = site.executed(page)
+    assert '```text title="output"\n42\n```' in text
+    assert pictures == []
+    page.write_text("```python\nprint(unknown)\n```\n", encoding="utf-8")
+    with pytest.raises(RuntimeError, match="NameError: name 'unknown'"):
+        site.executed(page)
+    sys.modules.pop("executed")

@@ -21,5 +21,6 @@ def _row(cells):
 
 
 def _cell(text, side):
-    inner = re.sub(r"^<math[^>]*>|</math>$", "", convert(text.strip())) if text.strip() else ""
+    text = re.sub("'+", lambda m: "^{" + r"\prime" * len(m.group()) + "}", text.strip())
+    inner = re.sub(r"^<math[^>]*>|</math>$", "", convert(text, display="block")) if text else ""
     return f'<mtd style="text-align: {side}; padding: 0.3em 0.15em"><mstyle displaystyle="true">{inner}</mstyle></mtd>'
