@@ -83,6 +83,7 @@ def test_equations_that_are_not_there_are_noticed():
 
 
 def test_figures_of_the_page_on_performance_are_those_of_the_results():
+    """Counts to the last digit, times, which are measured now and then, to 20 %."""
     text = (DOCS / "performance.md").read_text(encoding="utf-8")
 
     def cell(file, column, **which):
@@ -96,17 +97,28 @@ def test_figures_of_the_page_on_performance_are_those_of_the_results():
         for method in ("taylor", "ad_jet_cse", "ad_jet"):
             count = cell("growth/growth.csv", "instructions", method=method, order=order, **panda)
             assert (count or "above 150000") in row
-    for column in ("bare [us]", "packed [us]", "numpy_call [us]", "Pinocchio [us]"):
-        assert f"| {cell('calls/binding.csv', column, **panda)} |" in text
-    for column in ("scalar [ns]", "vectors [ns]"):
-        assert f"| {cell('batch_peers/batch.csv', column, order='2', **panda)} |" in text
+    times = row_of(text, "| inverse dynamics | 0.")
+    for k, column in enumerate(("bare [us]", "packed [us]", "numpy_call [us]", "Pinocchio [us]")):
+        assert times[k] == pytest.approx(float(cell("calls/binding.csv", column, **panda)), rel=0.2)
+    times = row_of(text, "| inverse dynamics of order 2 |")
+    for k, column in enumerate(("scalar [ns]", "vectors [ns]")):
+        assert times[k] == pytest.approx(float(cell("batch_peers/batch.csv", column, order="2", **panda)), rel=0.2)
     plan = {"problem": "panda torque rate", "solver": "ipopt", "hessian": "exact"}
-    for which in ({"derivatives": "ad"}, {"derivatives": "analytic", "compiled": "yes"}):
-        build = cell("solvers/solvers.csv", "build and solve over Opti with AD", **plan, **which)
-        again = cell("solvers/solvers.csv", "again over Opti with AD", **plan, **which)
-        assert f"| {build} | {again} |" in text
+    for what, which in (("AD", {"derivatives": "ad"}), ("analytic, compiled", {"compiled": "yes"})):
+        times = row_of(text, f"| stages, {what} |")
+        for k, column in enumerate(("build and solve over Opti with AD", "again over Opti with AD")):
+            assert times[k] == pytest.approx(float(cell("solvers/solvers.csv", column, **plan, **which)), rel=0.2)
     step = {"N": "10", "solver": "oc_dyn, riccati", "iterations at most": "1"}
-    assert f"| {float(cell('mpc/steps.csv', 'median [ms]', **step)):.3f} |" in text
+    times = row_of(text, "| one iteration |")
+    for k, column in enumerate(("median [ms]", "99 % [ms]")):
+        assert times[k] == pytest.approx(float(cell("mpc/steps.csv", column, **step)), rel=0.2)
+
+
+def row_of(text, begins):
+    """Numbers of the row of a table that begins like this."""
+    (row,) = [x for x in text.splitlines() if x.startswith(begins)]
+    cells = [x.strip() for x in row.split("|")[2:-1]]
+    return [float(x) for x in cells if x]
 
 
 # -- pages that run ---------------------------------------------------------------------------------------------------
