@@ -51,6 +51,14 @@ def name_of(what: str, value: Any) -> str:
     return value
 
 
+def names_of(what: str, value: Any) -> tuple[str, ...]:
+    """Names, from one or several."""
+    several = (value,) if isinstance(value, str) else value
+    if not isinstance(several, (list, tuple)) or not all(isinstance(n, str) for n in several):
+        raise ShapeError(f"{what} is {shortened(value)}, expected a name or several")
+    return tuple(several)
+
+
 def options_of(what: str, value: Any) -> dict[str, Any]:
     """A dict of {name: value}, {} for None."""
     if value is None:

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..errors import ModelError, ShapeError
 from ..function import function
-from ..numbers import are_sane, as_floats
+from ..numbers import HUGE, are_sane, as_floats
 from ..ports import derivative_name
 from ..subexpressions import merged
 from ..text import terminal
@@ -65,6 +65,9 @@ def make_controller(
     ref, state = reference_and_state(elastic, memory, sensors)
     ports: dict[str, Any] = {**{f"{n}_ref": x for n, x in ref.items()}, **state}
     values: dict[str, Any] = {n: ca.DM(x) for n, x in (gains or {}).items()}
+    for n, x in values.items():
+        if not are_sane(x.full()):
+            raise ShapeError(f"{name}: {n} comes out as {x.full().tolist()}, expected finite numbers below {HUGE:g}")
     open_: dict[str, Any] = {n: ca.SX.sym(n, *x.shape) for n, x in values.items()}
     made = []
     for numbers in [values, open_] if values else [values]:

@@ -85,7 +85,7 @@ def measured_limits(
     """MeasuredLimits of a law, from the argument measured_limits of generate_controller and simulate."""
     if given is None:
         return None
-    if given != "robot" and not isinstance(given, Mapping):
+    if not isinstance(given, Mapping) and not (isinstance(given, str) and given == "robot"):
         raise ShapeError(f'{who}: measured_limits is {shortened(given)}, expected "robot", None or {{port: bound}}')
     own = _checked(who, controller.elastic, given) if isinstance(given, Mapping) else {}
     f, elastic = controller.function, controller.elastic

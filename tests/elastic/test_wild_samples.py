@@ -117,7 +117,16 @@ def test_a_robot_that_moved_on_is_taken_again():
 
 SIZES = [0.012, 0.03, 0.5, 1.0, -7.0, 10.0, 1e6, -1e30, 1e200, np.nan]
 WRONG = {
-    "measured_limits": ["all", 3, {"speed": 1.0}, {"q": -1.0}, {"q": np.nan}, {"q": "a"}, {"q": [1.0, 2.0, 3.0]}],
+    "measured_limits": [
+        "all",
+        3,
+        np.ones(3),
+        {"speed": 1.0},
+        {"q": -1.0},
+        {"q": np.nan},
+        {"q": "a"},
+        {"q": [1.0, 2.0, 3.0]},
+    ],
     "wrong_samples": [3, {1.5: {}}, {-1: {}}, {3: {"speed": 1.0}}, {3: {"q": np.nan}}, {3: {"q": [1.0] * 3}}],
     "safe_torque": [np.nan, "first", 200.0, [1.0] * 3],
 }

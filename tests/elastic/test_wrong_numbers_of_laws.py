@@ -1,6 +1,7 @@
 """Wrong numbers for laws, observers and gains are refused by their names, before anything is written."""
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -52,6 +53,11 @@ CALLS = {
     "kp: ": lambda a: el.feedforward_pd(a, [1.0, [2.0, 3.0]], 1),
     "motor_stiffness": lambda a: el.esp(a, "a", 1, 1),
     "link_damping": lambda a: el.esp(a, 1, 1, 1e200),
+    "vsa_damping: shape": lambda a: el.vsa_damping(a, 1e300),
+    "velocity_filter: of": lambda a: el.velocity_filter(a, 10.0, of=3),
+    "observed: compensate": lambda a: el.observed(
+        el.feedforward_pd(a, 1, 1), el.disturbance_observer(a, 10.0), compensate=3
+    ),
     "threshold": lambda a: el.momentum_observer(a, 10.0, threshold=np.inf),
     "at: ": lambda a: el.closed_loop_poles(a, el.feedforward_pd(a, 100, 10), [np.nan, 0.0]),
 }
@@ -93,11 +99,11 @@ def test_own_laws_with_no_numbers(arm, tmp_path):
     """Laws of one's own reach C, too: a gain that is no number is refused before files are written."""
     from oc_dyn.elastic.controller import make_controller
 
-    gain = make_controller(
-        "own", arm, lambda ref, state, gains: {"tau_m": gains["k"] * state["q"]}, gains={"k": np.nan}
-    )
-    with pytest.raises(od.ModelError, match="k of own"):
-        el.generate_controller(gain, tmp_path)
+    with pytest.raises(od.ShapeError, match="own: k comes out"):
+        make_controller("own", arm, lambda ref, state, gains: {"tau_m": gains["k"] * state["q"]}, gains={"k": np.nan})
+    law = el.feedforward_pd(arm, 100.0, 10.0)
+    with pytest.raises(od.ModelError, match="kp of feedforward_pd is NaN"):
+        el.generate_controller(replace(law, gains={**law.gains, "kp": np.full((2, 1), np.nan)}), tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 

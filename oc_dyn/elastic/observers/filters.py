@@ -30,7 +30,7 @@ def velocity_filter(
     derivative" of Ortega et al. 1998, section 2.3. Raises ShapeError, UnknownName.
     """
     admitted("velocity_filter", elastic, one_motor=False)
-    names = (of,) if isinstance(of, str) else tuple(of)
+    names = validation.names_of("velocity_filter: of", of)
     known = [n for n in SPEEDS if n != "sigma" or elastic.stiffness_driven]
     for n in names:
         if n not in known:

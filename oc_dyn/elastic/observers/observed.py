@@ -45,7 +45,7 @@ def observed(
     """
     elastic = controller.elastic
     names = _checked(controller, observers)
-    wanted = (compensate,) if isinstance(compensate, str) else tuple(compensate)
+    wanted = validation.names_of("observed: compensate", compensate)
     for n in wanted:
         if n not in COMPENSATED or n not in names:
             raise UnknownName("estimate that can be compensated", n, [x for x in COMPENSATED if x in names])
