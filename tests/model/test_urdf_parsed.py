@@ -18,7 +18,8 @@ theirs = pytest.importorskip("urdf_parser_py.urdf").URDF
 CASES = sorted(FOLDER.glob("*.urdf"))
 EVERYTHING = """<robot name="all &lt;of&gt; it"><link name="a b"/><link name="c"><inertial>
 <origin xyz="1e-17 .1 -3" rpy="1 2 3"/><mass value="1.25e-3"/>
-<inertia ixx="1" ixy="0.1" ixz="0.2" iyy="2" iyz="0.3" izz="2.5"/></inertial></link><link name="d"/><link name="e"/><link name="f"/><joint name="one" type="revolute"><origin xyz="0.1 0.2 0.30000000000000004"
+<inertia ixx="1" ixy="0.1" ixz="0.2" iyy="2" iyz="0.3" izz="2.5"/></inertial></link><link name="d"/><link name="e"/>
+<link name="f"/><joint name="one" type="revolute"><origin xyz="0.1 0.2 0.30000000000000004"
 rpy="3.141592653589793 0 1"/><parent link="a b"/><child link="c"/><axis xyz="1 2 3"/><limit lower="-1" upper="2"
 effort="3" velocity="1.7976931348623157e308"/><dynamics damping="0.1" friction="0.2"/></joint>
 <joint name="two" type="prismatic"><parent link="c"/><child link="d"/><mimic joint="one" multiplier="-0.1" offset="7"/>
