@@ -29,5 +29,5 @@ od.export.mjcf(arm, "arm.xml")
 od.export.functions(arm, "model")
 for name in ("plan.csv", "plan.svg", "plan.html", "arm.xml", "model/ode.casadi"):
     assert Path(name).stat().st_size > 200, name
-assert od.cite("rnea_body")
+assert od.cite("recursive_body")
 print(f"works: {plan}")
