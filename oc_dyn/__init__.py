@@ -41,6 +41,7 @@ if TYPE_CHECKING:  # what __getattr__ imports; these modules are most of the pac
     from . import design as design
     from . import elastic as elastic
     from . import executors as executors
+    from . import export as export
     from . import identification as identification
     from . import interop as interop
     from .citations import cite as cite
@@ -98,6 +99,7 @@ _LATER = {  # public, too, but imported when they are first asked for: module, n
     "design": ("design", None),
     "elastic": ("elastic", None),
     "executors": ("executors", None),
+    "export": ("export", None),
     "export_sweep": ("runs.sweeps", "export_sweep"),
     "fmu": ("targets.fmu", "fmu"),
     "identification": ("identification", None),
@@ -164,6 +166,7 @@ __all__ = [
     "describe",
     "design",
     "elastic",
+    "export",
     "export_sweep",
     "fmu",
     "function",

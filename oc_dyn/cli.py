@@ -1,4 +1,4 @@
-"""The command oc-dyn: demo, plan, study, codegen, list, describe, check, doctor."""
+"""The command oc-dyn: demo, plan, study, codegen, list, describe, check, doctor, completion."""
 
 import argparse
 import math
@@ -15,7 +15,7 @@ import oc_dyn as od
 
 from . import plan_options
 from .codegen.build import find_compiler
-from .command_line import Parser, floating_number, named_numbers, numbers_of, whole_number
+from .command_line import Parser, fitted, floating_number, named_numbers, numbers_of, whole_number, width_of
 from .errors import ALL, CheckWarning, FileError, ModelError, ModelWarning, ShapeError, SolveError
 from .files import read_text
 from .interrupts import recorded, watched
@@ -90,7 +90,14 @@ def _run(words):
 
 def _list(options):
     if options.update is None:
-        _print(options, od.table(markdown=options.markdown))
+        from . import listing
+
+        width = width_of(sys.stdout)
+        if options.json:
+            _print(options, json_text(listing.records()))
+        else:
+            narrow = width is not None and not options.markdown
+            _print(options, listing.listing(width) if narrow else od.table(markdown=options.markdown))
         return 0
     from .files import write_text
 
@@ -120,6 +127,15 @@ def _doctor(options):
     found = doctor.findings()
     _print(options, json_text(doctor.as_json(found)) if options.json else doctor.report(found))
     return 1 if any(x.ok is False for x in found) else 0
+
+
+def _completion(options):
+    from . import completion, study
+
+    robots, quantities = tuple(od.robots.names()), tuple(od.quantities())
+    words = {"robot": robots, "quantity": quantities, "study name": ("list", *study.STUDIES)}
+    _say(completion.script(options.shell, "oc-dyn", completion.commands_of(_parser(), words)), sys.stdout)
+    return 0
 
 
 def _describe(options):
@@ -230,9 +246,17 @@ def _plan_along_path(options, out, robot, bare, among):
 def _checked_and_written(options, out, plan, facts, among):
     """Check a motion, print the report and write the files; returns the exit status."""
     report = plan.check(**among)
-    _print(options, f"{_headline(plan)}\n\n{report}\n")
+    if not options.json:
+        _print(options, f"{_headline(plan)}\n\n{report}\n")
     facts = {**facts, "continuity": options.continuity, "plan": _facts(plan, report)}
-    _write(options, out, "plan", plan, facts, animated=options.gif, shown=options.view, scene=among.get("scene"))
+    scene = among.get("scene")
+    names = _write(options, out, "plan", plan, facts, options.gif, options.view, scene, options.report)
+    if options.json:
+        from .listing import plan_record
+
+        _print(options, json_text(plan_record(plan, report, str(out), names)))
+    else:
+        _print(options, _written(out, names))
     if not report.ok():
         _complain(f"oc-dyn: the motion exceeds a limit: it reaches {100 * report.worst:.2f} %; try more --nodes")
         return 1
@@ -266,7 +290,7 @@ def _demo(options):
     second = demo.second_opinion(plan)
     _print(options, f"{demo.TASK}\n{_headline(plan)}\n\n{report}\n\n{second}\n")
     facts = {"from": demo.START, "to": demo.GOAL, "plan": _facts(plan, report), "second_method": vars(second)}
-    _write(options, out, "demo", plan, facts, animated=True, shown=True)
+    _print(options, _written(out, _write(options, out, "demo", plan, facts, animated=True, shown=True)))
     if not (report.ok() and second.ok()):
         _complain("oc-dyn: the demo did not pass its own check, see above")
         return 1
@@ -354,7 +378,8 @@ def _facts(plan, report):
     }
 
 
-def _write(options, out, stem, plan, facts, animated=False, shown=False, scene=None):
+def _write(options, out, stem, plan, facts, animated=False, shown=False, scene=None, paged=False):
+    """Write the files of a plan; returns their names."""
     from .files import together
     from .runs.manifest import manifest, write_json
 
@@ -369,11 +394,18 @@ def _write(options, out, stem, plan, facts, animated=False, shown=False, scene=N
         if shown:
             od.view(plan.robot, plan, scene=scene, path=part / f"{stem}.html")
             names.append(f"{stem}.html")
+        if paged:
+            plan.report(part / "report.html", scene=scene)
+            names.append("report.html")
         if stem != "demo":
             plan.save(part / "joint_trajectory.json", options.dt, layout="joint_trajectory")
             names.append("joint_trajectory.json")
         write_json(part / "manifest.json", manifest(options.command, **facts))
-    _print(options, f"written to {out}: {', '.join(names)}, manifest.json")
+    return [*names, "manifest.json"]
+
+
+def _written(out, names):
+    return f"written to {out}: {', '.join(names)}"
 
 
 # -- reading what was typed -----------------------------------------------------------------------------------
@@ -411,7 +443,8 @@ def _parser():
     )
     parser.add_argument("--version", action="version", version=f"oc-dyn {od.__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for add in (_add_demo, _add_plan, _add_study, _add_codegen, _add_list, _add_describe, _add_check, _add_doctor):
+    more = (_add_list, _add_describe, _add_check, _add_doctor, _add_completion)
+    for add in (_add_demo, _add_plan, _add_study, _add_codegen, *more):
         add(commands)
     return parser
 
@@ -489,6 +522,8 @@ def _add_plan(commands):
     sub.add_argument("--time-limit", type=_positive, metavar="S", help="give up after this time [s]")
     sub.add_argument("--gif", action="store_true", help="draw the moving robot, plan.gif")
     sub.add_argument("--view", action="store_true", help="a page for the browser that plays the motion, plan.html")
+    sub.add_argument("--report", action="store_true", help="a page of limits, figures and the motion, report.html")
+    sub.add_argument("--json", action="store_true", help="print one record instead of tables, for machines")
     sub.add_argument("--dt", type=_positive, default=1e-3, metavar="S", help="time step of samples [s] (%(default)s)")
 
 
@@ -534,6 +569,7 @@ def _add_codegen(commands):
 
 def _add_list(commands):
     sub = _command(commands, "list", _list, "Print all quantities and the methods that compute them.")
+    sub.add_argument("--json", action="store_true", help="as a list of records, for machines")
     sub.add_argument("--markdown", action="store_true", help="as a Markdown table")
     marks = f"{_TABLE_START} and {_TABLE_END}"
     sub.add_argument("--update", metavar="FILE", help=f"write that table into a file, between its lines {marks}")
@@ -561,6 +597,14 @@ def _add_doctor(commands):
     summary = "Print what is installed, and what each missing part costs."
     sub = _command(commands, "doctor", _doctor, summary, "The exit status is 1 where something needed is missing.")
     sub.add_argument("--json", action="store_true", help="as a list of records, for machines")
+
+
+def _add_completion(commands):
+    from .completion import SHELLS
+
+    summary = "Print a script that completes this command on Tab."
+    sub = _command(commands, "completion", _completion, summary, 'In ~/.bashrc: eval "$(oc-dyn completion bash)".')
+    sub.add_argument("shell", choices=SHELLS, help="which shell it is for")
 
 
 def _with_vectors_joined(words):
@@ -699,7 +743,9 @@ def _writable(folder):
 
 def _print(options, text):
     if not options.quiet:
-        _say(terminal_lines(text), sys.stdout)
+        width = None if getattr(options, "json", False) else width_of(sys.stdout)
+        text = terminal_lines(text)
+        _say(text if width is None else fitted(text, width), sys.stdout)
 
 
 def _complain(text):

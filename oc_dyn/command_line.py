@@ -3,6 +3,8 @@
 import argparse
 import os
 import re
+import shutil
+import textwrap
 
 from .errors import ShapeError
 from .text import terminal
@@ -31,6 +33,29 @@ class Parser(argparse.ArgumentParser):
     def error(self, message):
         """Tells in one line what is wrong, and exits with status 2."""
         self.exit(2, f"{self.prog}: error: {terminal(message)} ({self.prog} --help tells more)\n")
+
+
+def width_of(stream):
+    """Columns of the terminal behind a stream, None where there is none: lines in files and pipes stay whole."""
+    try:
+        return max(40, shutil.get_terminal_size((80, 24)).columns) if stream.isatty() else None
+    except (AttributeError, ValueError):  # no stream of a terminal, or a closed one
+        return None
+
+
+def fitted(text, width):
+    """The lines of a text, those that are wider broken at blanks; what follows stands below their last column."""
+    out = []
+    for line in text.split("\n"):
+        if len(line) <= width:
+            out.append(line)
+            continue
+        indent = len(line) - len(line.lstrip(" "))
+        gaps = [m.end() for m in re.finditer(r" {2,}", line) if indent < m.end() <= width // 2]
+        below = " " * (gaps[-1] if gaps else indent + 4)
+        keep = {"break_long_words": False, "break_on_hyphens": False, "drop_whitespace": True}
+        out += textwrap.wrap(line, width, subsequent_indent=below, replace_whitespace=False, **keep)
+    return "\n".join(out)
 
 
 def whole_number(text):

@@ -17,8 +17,9 @@ from .codegen.build import find_compiler
 from .compiled_files import cache_folder
 from .errors import ALL, SolveError
 
-REQUIRED = ("casadi", "numpy", "matplotlib", "urdf_parser_py", "lxml", "PyYAML", "tqdm")
+REQUIRED = ("casadi", "numpy", "matplotlib", "lxml", "PyYAML", "tqdm")
 OPTIONAL = {  # distribution: (extra that brings it, what is not there without it)
+    "urdf_parser_py": ("urdf", "URDF files are taken apart by a reader of the package's own, to the same numbers"),
     "trimesh": ("meshes", "collision meshes are not read: scenes from files leave them out"),
     "scipy": ("meshes", "hulls of collision meshes, and capsules around them"),
     "pycollada": ("meshes", "collision meshes in .dae files are not read"),

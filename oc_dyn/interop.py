@@ -20,7 +20,7 @@ for, as is a reference angle there. Pinocchio may store the angle of a continuou
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import casadi as ca
@@ -345,9 +345,18 @@ _FITS = {
     "prismatic": ("slide",),
     "helical": ("screw",),
     "spherical": ("ball",),
-    "planar": ("planar",),
+    "planar": ("planar", "planar of three"),
     "free": ("free",),
+    "cylindrical": ("cylindrical",),
+    "universal": ("universal",),
 }
+# joints that od.export writes as several: (suffixes of their names, shapes, shape of them all)
+_SEVERAL = {
+    "planar": ((".x", ".y", ".angle"), ("slide", "slide", "turn"), "planar of three"),
+    "cylindrical": ((".angle", ".distance"), ("turn", "slide"), "cylindrical"),
+    "universal": ((".1", ".2"), ("turn", "turn"), "universal"),
+}
+_OF_SEVERAL = {"planar of three": _DRAKE_PLANAR, "cylindrical": _plain(2), "universal": _plain(2)}
 
 
 def to_pinocchio(robot: Robot, model: Any, names: Mapping[str, str] | None = None) -> Conversion:
@@ -424,6 +433,7 @@ def _match(
     names = options_of(f"{library}: names", names)
     for name in names:
         robot.joint(name)  # UnknownName
+    their_joints, slides = _joined(robot, their_joints, names)
     theirs = {f.name: f for f in their_joints}
     free = [f for f in their_joints if f.shape == "free"]
     places, problems, used = [], [], set()
@@ -437,15 +447,14 @@ def _match(
                 problems.append(f"joint {called!r} of the robot is not in the model, which has {_listed(theirs)}")
             continue
         used.add(id(f))
-        if j.kind not in _FITS:
-            known = ", ".join(_FITS)
-            problems.append(f"joint {j.name!r} is {j.kind}, which cannot be converted; what can be: {known}")
-        elif f.shape not in _FITS[j.kind]:
-            problems.append(f"joint {j.name!r} is {j.kind} here and {f.shape!r} there")
-        elif j.kind == "planar" and not np.allclose(j.axis / np.linalg.norm(j.axis), [0, 0, 1], atol=1e-9):
-            problems.append(f"joint {j.name!r}: only planar joints with axis (0, 0, 1) can be converted")
+        unfit = _unfit(j, f)
+        if unfit:
+            problems.append(unfit)
         else:
-            places.append(_Place(j, f.q_index, f.v_index, map_of(f, j) or _plain(1, f.reference), j.mimic))
+            there = _OF_SEVERAL.get(f.shape) or map_of(f, j) or _plain(1, f.reference)
+            places.append(_Place(j, f.q_index, f.v_index, there, j.mimic))
+            if j.name in slides:
+                places.append(_Place(j, slides[j.name].q_index, slides[j.name].v_index, _plain(1), _slide_of(j)))
     for f in their_joints:
         if id(f) not in used:
             ours = _listed(j.name for j in robot.joints)
@@ -456,6 +465,49 @@ def _match(
     if problems:
         raise ModelError(f"{library}({robot.name})", problems)
     return Conversion(robot, library, int(nq), int(nv), tuple(places))
+
+
+def _unfit(j: Joint, f: _TheirJoint) -> str:
+    """Why a joint here cannot be that one there, "" where it can."""
+    if j.kind not in _FITS:
+        known = ", ".join(_FITS)
+        return f"joint {j.name!r} is {j.kind}, which cannot be converted; what can be: {known}"
+    if f.shape not in _FITS[j.kind]:
+        return f"joint {j.name!r} is {j.kind} here and {f.shape!r} there"
+    if f.shape == "planar" and not np.allclose(j.axis / np.linalg.norm(j.axis), [0, 0, 1], atol=1e-9):
+        return f"joint {j.name!r}: only planar joints with axis (0, 0, 1) can be converted"
+    return ""
+
+
+def _joined(
+    robot: Robot, their_joints: list[_TheirJoint], names: Mapping[str, str]
+) -> tuple[list[_TheirJoint], dict[str, _TheirJoint]]:
+    """Their joints, those that od.export wrote for one of ours made one again; {helical joint: its slide}."""
+    theirs, slides = {f.name: f for f in their_joints}, {}
+    for j in robot.joints + robot.mimics:
+        called = names.get(j.name, j.name)
+        if j.kind == "helical" and f"{called}.slide" in theirs and called in theirs:
+            slides[j.name] = theirs.pop(f"{called}.slide")
+            theirs[called] = replace(theirs[called], shape="screw")
+        if j.kind not in _SEVERAL or called in theirs:
+            continue
+        suffixes, shapes, shape = _SEVERAL[j.kind]
+        parts = [theirs.get(called + suffix) for suffix in suffixes]
+        found = [f for f in parts if f is not None and not f.reference]
+        first, count = found[0] if found else None, range(len(suffixes))
+        if first is None or tuple(f.shape for f in found) != shapes:
+            continue
+        if [(f.q_index - first.q_index, f.v_index - first.v_index) for f in found] == [(k, k) for k in count]:
+            for f in found:
+                del theirs[f.name]
+            theirs[called] = _TheirJoint(called, shape, first.q_index, first.v_index)
+    return list(theirs.values()), slides
+
+
+def _slide_of(joint: Joint) -> Mimic:
+    """The rule by which the slide of a helical joint follows the coordinate of that."""
+    rule = joint.mimic or Mimic(joint.name)
+    return Mimic(rule.joint, joint.pitch * rule.multiplier, joint.pitch * rule.offset)
 
 
 def _listed(names: Iterable[object]) -> str:

@@ -270,7 +270,7 @@ def test_no_docstring_leads_nowhere():
 
 # -- public names -----------------------------------------------------------------------------------------------
 
-MODULES = set("control design elastic executors identification interop registry robots scene shapes".split())
+MODULES = set("control design elastic executors export identification interop registry robots scene shapes".split())
 PUBLIC = MODULES | set(
     "CheckWarning ContactMotion FileError Inertia LimitError Limits ModelError ModelWarning OrderError Problem "
     "Robot RobotBuilder RobotFunction Scene ShapeError SolveError Trajectory UnknownName __version__ animate "

@@ -244,7 +244,7 @@ def test_wheel_is_pure_and_complete(wheel, tmp_path):
     assert {n for n in names if not n.startswith(info)} == files
     assert f"{info}/licenses/LICENSE" in names
     assert "License-Expression: BSD-3-Clause" in metadata
-    assert "Requires-Python: <3.14,>=3.10" in metadata
+    assert "Requires-Python: <3.15,>=3.10" in metadata
     assert entry_points.split() == ["[console_scripts]", "oc-dyn", "=", "oc_dyn.cli:main"]
 
     code = "import oc_dyn, pathlib; print(oc_dyn.__version__, pathlib.Path(oc_dyn.__file__).parent.name)"

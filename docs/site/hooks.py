@@ -201,7 +201,7 @@ def _api():
     for title, names in GROUPS.items():
         lines += [f"## {title}", ""]
         lines += [_entry(od, name) for name in names]
-    for module in ("elastic", "scene", "identification", "control", "design"):
+    for module in ("elastic", "scene", "identification", "control", "design", "export"):
         package = importlib.import_module(f"oc_dyn.{module}")
         names = [n for n in getattr(package, "__all__", []) if callable(getattr(package, n))]
         lines += [f"## od.{module}", ""]

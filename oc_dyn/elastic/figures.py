@@ -8,10 +8,10 @@ from typing import Any, TypeVar
 import casadi as ca
 import numpy as np
 
+from ..drawing import color, without_tex
 from ..errors import ModelError, ShapeError
 from ..files import save_figure
 from ..planning.animate import stick_figure
-from ..planning.drawing import without_tex
 from ..planning.gif import write_gif
 from ..text import mathtext, told_apart
 from ..types import Array, Axes, Figure, StrPath
@@ -66,7 +66,7 @@ def plot_runs(runs: Mapping[str, Run], path: StrPath | None = None, *, title: st
 
 def _lines(axis: Axes, t: Array, rows: Array, style: str, label: str | None = None) -> None:
     for i, y in enumerate(rows.T):
-        axis.plot(t, y, style, color=f"C{i % 10}", linewidth=1.2, label=label and label.format(i + 1))
+        axis.plot(t, y, style, color=color(i), linewidth=1.2, label=label and label.format(i + 1))
 
 
 @without_tex
@@ -108,10 +108,10 @@ def animate_run(
     if flat:
         axis.set_aspect("equal")
     axis.plot(*wanted[axes][:, :, -1], color="0.8", linewidth=0.8)
-    styles = ((motors, "--", "C1", 1.2), (links, "-o", "C0", 2.5))
+    styles = ((motors, "--", color(1), 1.2), (links, "-o", color(0), 2.5))
     drawn = [
-        (points, stick, axis.plot(*[[]] * len(axes), style, color=color, linewidth=width, markersize=4)[0])
-        for points, style, color, width in styles
+        (points, stick, axis.plot(*[[]] * len(axes), style, color=hue, linewidth=width, markersize=4)[0])
+        for points, style, hue, width in styles
         for stick in sticks
     ]
     text = axis.set_title("links, and motors", fontsize="small")

@@ -152,7 +152,7 @@ class _Building:
                 at, anchor = (np.eye(3), np.zeros(3)), (np.eye(3), np.zeros(3))
             R, p = _times(at, anchor)
             plain = count == len(joints) and not anchor[1].any()
-            child = name if plain else f"{name}_{count}"
+            child = name if plain else self._between(f"{name}_{count}")
             b.add_joint(self.joint[j], self._kind(j), parent, child, xyz=p, rotation=R, **self._facts(j))
             if not plain:
                 b.add_link(child)
@@ -160,6 +160,12 @@ class _Building:
         if parent != name:  # nothing has carried the body itself yet
             b.add_joint(f"{name}_fixed", "fixed", parent, name, xyz=at[1], rotation=at[0])
         self._add_inertia(i)
+
+    def _between(self, name: str) -> str:
+        """Name of a link between two joints of a body, which no other has."""
+        while name in self.body or name in self.b._links:
+            name += "_"
+        return name
 
     def _add_inertia(self, i: int) -> None:
         m = self.m
@@ -175,15 +181,17 @@ class _Building:
     def _facts(self, j: int) -> dict[str, Any]:
         """Axis, limits and drive of a joint."""
         m, kind, dof = self.m, int(self.m.jnt_type[j]), int(self.m.jnt_dofadr[j])
-        if kind in (_FREE, _BALL):
-            size = 6 if kind == _FREE else 3
-            if np.any(m.dof_armature[dof : dof + size]) or np.any(m.dof_damping[dof : dof + size]):
-                self.notes.append(f"joint {self.joint[j]!r} ({size} velocities): armature and damping are not read")
+        if kind == _FREE:
+            if np.any(m.dof_armature[dof : dof + 6]) or np.any(m.dof_damping[dof : dof + 6]):
+                self.notes.append(f"joint {self.joint[j]!r} (6 velocities): armature and damping are not read")
+            return {}
+        drive = {"armature": m.dof_armature, "damping": m.dof_damping, "friction": m.dof_frictionloss}
+        facts: dict[str, Any] = {key: float(values[dof]) for key, values in drive.items()}  # alike on all of a ball
+        if kind == _BALL:
             if m.jnt_limited[j]:
                 self.notes.append(f"joint {self.joint[j]!r}: the range of a ball joint is not read")
-            return {}
-        facts: dict[str, Any] = {"axis": np.array(m.jnt_axis[j], float), "armature": float(m.dof_armature[dof])}
-        facts |= {"damping": float(m.dof_damping[dof]), "friction": float(m.dof_frictionloss[dof])}
+            return facts
+        facts["axis"] = np.array(m.jnt_axis[j], float)
         if m.jnt_limited[j]:
             low, high = (float(x) - self._reference(j) for x in m.jnt_range[j])
             facts |= {"lower": low, "upper": high}

@@ -11,7 +11,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from urdf_parser_py.urdf import URDF
 
 from ..errors import ModelError, ModelWarning
 from ..lie import so3
@@ -25,6 +24,7 @@ from .loop_joints import Loop, coupling
 from .loops import close_tree
 from .robot import Joint, Mimic, Robot, assemble, checked_tolerance
 from .turned import turned
+from .urdf_parsed import parsed
 from .xml_clean import Finding, Findings, clean
 from .xml_collisions import collisions
 from .xml_loops import Declared, declared_loops
@@ -151,7 +151,7 @@ def _parts(
     if found.macro:
         text = f"{found.macro[1]}: an unexpanded xacro; run xacro first (xacro FILE > robot.urdf)"
         raise ModelError(source, [_sentence((found.macro[0], text))])
-    described = URDF.from_xml_string(xml)
+    described = parsed(xml)
     links, joints = _links(described), _joints(described, extras)
     tree = tree_problems(links, joints) if found.complete else [t for j in joints for t in joint_problems(j)]
     problems = found.problems + [_located(text, lines) for text in tree]

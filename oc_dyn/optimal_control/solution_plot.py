@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ..drawing import color
 from ..errors import ShapeError
 from ..files import save_figure
 from ..text import mathtext, told_apart
@@ -150,7 +151,7 @@ def _draw(axis: Axes, solution, t, panel):
     axis.set_title(mathtext(panel.title), fontsize="small", loc="left")
     names = [mathtext(name, None) for name in told_apart([name for name, _ in panel.lines], 24)]
     for i, ((_, y), name) in enumerate(zip(panel.lines, names, strict=True)):
-        axis.plot(t, y, STYLES[i % len(STYLES)], color=f"C{i}", linewidth=1.3, label=name)
+        axis.plot(t, y, STYLES[i % len(STYLES)], color=color(i), linewidth=1.3, label=name)
     values = np.concatenate([y[np.isfinite(y)] for _, y in panel.lines])
     low, high = (values.min(), values.max()) if values.size else (0.0, 1.0)
     room = 0.08 * max(high - low, 1e-3 * max(abs(low), abs(high)), 1e-9)
@@ -161,8 +162,8 @@ def _draw(axis: Axes, solution, t, panel):
             there = np.isfinite(bound) & (bound >= near[0]) & (bound <= near[1])
             if there.any():
                 low, high = min(low, bound[there].min()), max(high, bound[there].max())
-                color = "black" if shared else f"C{i}"
-                axis.plot(t, np.where(there, bound, np.nan), dashes=(5, 3), color=color, linewidth=0.8)
+                hue = "black" if shared else color(i)
+                axis.plot(t, np.where(there, bound, np.nan), dashes=(5, 3), color=hue, linewidth=0.8)
     axis.set_ylim(low - room, high + room)
     if shared:
         for bound, edge in zip(panel.bounds[0], (low - room, high + room), strict=True):
@@ -185,7 +186,7 @@ def _draw_errors(axis: Axes, solution):
         errors = np.full(len(solution.t) - 1, np.nan)
     seen = np.isfinite(errors) & (errors > 0)
     if seen.any():
-        axis.stairs(np.where(seen, np.maximum(errors, 1e-17), np.nan), solution.t, color="C3", baseline=None)
+        axis.stairs(np.where(seen, np.maximum(errors, 1e-17), np.nan), solution.t, color=color(1), baseline=None)
         decades = np.log10(np.maximum(errors[seen], 1e-17))
         axis.set_yscale("log")
         axis.set_ylim(10.0 ** np.floor(decades.min()), 10.0 ** max(np.ceil(decades.max()), np.floor(decades.min()) + 1))
@@ -206,7 +207,7 @@ def _draw_mesh(axis: Axes, solution, top):
         return
     for number, (a, b) in enumerate(pairwise(ends)):
         if number % 2:
-            axis.axvspan(t[a], t[b], color="C0", alpha=0.06, linewidth=0)
+            axis.axvspan(t[a], t[b], color=color(0), alpha=0.06, linewidth=0)
         if number:
             axis.axvline(t[a], color="0.4", linewidth=0.8)
         if top and t[b] - t[a] > 0.03 * (t[-1] - t[0]):

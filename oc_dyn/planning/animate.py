@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 import casadi as ca
 import numpy as np
 
+from ..drawing import COLORS, without_tex
 from ..errors import ShapeError
 from ..kinematics.recursive_body import body_poses, frame_in_body
 from ..lie import se3
@@ -17,7 +18,6 @@ from ..scene import Scene
 from ..text import mathtext
 from ..types import Array, Numbers, StrPath
 from ..validation import number
-from .drawing import without_tex
 from .gif import write_gif
 from .scene_lines import scene_lines
 
@@ -73,7 +73,7 @@ def animate(
     axis = figure.add_subplot(projection="3d")
     cube(axis, low, high)
     shapes = around.draw(axis) if around is not None else []
-    line = axis.plot([], [], [], "-o", color="C0", linewidth=2.5, markersize=4)[0]
+    line = axis.plot([], [], [], "-o", color=COLORS[0], linewidth=2.5, markersize=4)[0]
     ends = np.array([[*stick, -1] for stick in sticks]).ravel()  # of one line, which NaN cuts into sticks
     points = np.concatenate([points, np.full((3, len(shown), 1), np.nan)], axis=2)
     title, name = axis.set_title(""), mathtext(robot.name, 40)

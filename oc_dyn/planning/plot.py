@@ -6,24 +6,30 @@ from typing import Any
 
 import numpy as np
 
+from ..drawing import COLORS, ink, look, styled
 from ..errors import ModelError
 from ..files import save_figure
 from ..text import mathtext, told_apart
 from ..types import Array, Axes, Figure, StrPath
-from .drawing import without_tex
 from .quantities import BY_NAME, DRAWN
 from .report import quantities
 from .scene_panels import PANEL_ROWS, scene_panels
 
 
-@without_tex
-def plot(samples: Any, path: StrPath | None = None, normalized: bool = True, scene: Any = None) -> Figure:
+def plot(
+    samples: Any, path: StrPath | None = None, normalized: bool = True, scene: Any = None, dark: bool = False,
+) -> Figure:  # fmt: skip
     """matplotlib Figure of Samples; see Samples.plot.
 
     Joints without a limit are dashed where others have one: normalised, they are divided by their own peak. A rate or
-    torque with unequal limits is divided by that of its side, so that both are at 1 and -1. From eleven joints on no
-    colour comes twice, line styles take turns, and joints without a limit are pale.
+    torque with unequal limits is divided by that of its side, so that both are at 1 and -1. From eight joints on line
+    styles tell apart what has one colour, and joints without a limit are pale.
     """
+    with styled(dark):
+        return _drawn(samples, path, normalized, scene)
+
+
+def _drawn(samples: Any, path: StrPath | None, normalized: bool, scene: Any) -> Figure:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -60,7 +66,7 @@ def plot(samples: Any, path: StrPath | None = None, normalized: bool = True, sce
         axis.remove()
     title = f"{samples.robot_name or 'motion'}: {samples.t[-1] - samples.t[0]:.4g} s"
     figure.suptitle(mathtext(title))
-    length = 2.0 if len(names) <= 10 else 3.2  # of a line, longer where its style tells
+    length = 2.0 if len(names) <= len(COLORS) else 3.2  # of a line, longer where its style tells
     figure.legend(handles, names, loc=where, ncols=columns, fontsize="small", handlelength=length)
     if path is not None:
         save_figure(figure, path, 300)
@@ -69,7 +75,7 @@ def plot(samples: Any, path: StrPath | None = None, normalized: bool = True, sce
 
 def _legend(names: list[str], height: float) -> tuple[str, int, float]:
     """(where the legend is, its columns, how much wider [inch] the figure gets): below where three rows are enough."""
-    one = 0.073 * max(map(len, names), default=1) + (0.5 if len(names) <= 10 else 0.7)  # a name and its line
+    one = 0.073 * max(map(len, names), default=1) + (0.5 if len(names) <= len(COLORS) else 0.7)  # a name and its line
     columns = max(1, min(len(names), int(9.8 / one)))
     if -(-len(names) // columns) <= 3:
         return "outside lower center", columns, 0.0
@@ -77,34 +83,23 @@ def _legend(names: list[str], height: float) -> tuple[str, int, float]:
     return "outside right upper", columns, columns * one
 
 
-def _look(i: int, n: int, limited: bool) -> dict[str, Any]:
-    """Colour and line of joint i of n."""
-    if n <= 10:
-        return {"color": f"C{i}", "linestyle": "-" if limited else "--"}
-    from colorsys import hls_to_rgb
-
-    # the hue goes round, light and dark take turns so that neighbours differ, and so do the lines
-    color = hls_to_rgb(0.93 * i / n, (0.32, 0.52, 0.42)[i % 3], 0.85)
-    return {"color": color, "linestyle": ("-", "--", "-.", ":")[i % 4], "alpha": 1.0 if limited else 0.45}
-
-
 def _panel(
     axis: Axes, samples: Any, quantity: str, value: Array, low: Array, high: Array, normalized: bool,
 ) -> list[Any]:  # fmt: skip
     limited: Any = _limited(quantity, low, high)
     scaled, n = normalized and limited.any(), len(samples.joints)
-    looks = [_look(i, n, bool(limited[i] or not limited.any())) for i in range(n)]
+    looks = [look(i, n, bool(limited[i] or not limited.any())) for i in range(n)]
     drawn = _scaled(quantity, value, low, high, limited) if scaled else value
     handles = []
-    for y, look in zip(drawn.T, looks, strict=True):
-        handles += axis.plot(samples.t, y, linewidth=1.2, **look)
+    for y, line in zip(drawn.T, looks, strict=True):
+        handles += axis.plot(samples.t, y, linewidth=1.2, **line)
     if scaled:
-        axis.axhline(1, color="black", linewidth=0.8)
-        axis.axhline(-1, color="black", linewidth=0.8)
+        axis.axhline(1, color=ink(), linewidth=0.8)
+        axis.axhline(-1, color=ink(), linewidth=0.8)
         axis.set_ylabel("share of limit")
     else:
         axis.set_ylabel(mathtext(f"[{_unit(samples, quantity)}]"))
-        _limit_lines(axis, value, low, high, limited, [look["color"] for look in looks])
+        _limit_lines(axis, value, low, high, limited, [line["color"] for line in looks])
     return handles
 
 

@@ -15,6 +15,7 @@ from ..function import function
 from ..model.robot import Robot
 from ..scene import Scene
 from ..types import Array, Figure, Numbers, StrPath
+from ..validation import flag
 from . import storage
 from .followers import check_samples
 from .limits import Limits
@@ -143,18 +144,34 @@ class Samples:
         storage.save(samples if dt is None else samples.sample(dt), path, layout)
 
     def plot(
-        self, path: StrPath | None = None, normalized: bool = True, *, scene: Scene | None = None,
+        self, path: StrPath | None = None, normalized: bool = True, *, scene: Scene | None = None, dark: bool = False,
     ) -> Figure:  # fmt: skip
         """Six panels, q, v, dv, jerk, tau and dtau over time, against the limits; written to `path` if given.
 
         normalized: each joint divided by its limit, which is then at 1 and -1 (q: 1 is the upper, -1 the lower limit).
         scene: an od.Scene; two more panels then show the robot among its shapes at some times, and the distances of
         the pairs that come nearest over time. Needs the robot.
-        Returns the matplotlib Figure; needs no screen.
+        dark: light lines on a dark ground. The ending of `path` tells the format, .png, .svg, .pdf.
+        Returns the matplotlib Figure; needs no screen. Colours are ones that colour-blind readers tell apart.
         """
         from .plot import plot
 
-        return plot(self, path, normalized, scene)
+        return plot(self, path, normalized, scene, flag("plot: dark", dark))
+
+    def phase_plane(self, path: StrPath | None = None, *, dark: bool = False) -> Figure:
+        """Velocity over position of each joint, with limits as lines; written to `path` if given. As plot."""
+        from .figures import phase_plane
+
+        return phase_plane(self, path, flag("phase_plane: dark", dark))
+
+    def tool_path(self, path: StrPath | None = None, *, frame: str | None = None, dark: bool = False) -> Figure:
+        """The way of a frame in the planes of the root frame [m], and its speed [m/s] over time; as plot.
+
+        frame: default "tool", or the last link of the tree. Needs the robot. UnknownName for a frame that is not there.
+        """
+        from .figures import tool_path
+
+        return tool_path(self, path, frame, flag("tool_path: dark", dark))
 
 
 def read_only(x: Any) -> Array:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ..drawing import color, ink
 from ..scene.numeric import separation
 from ..scene.poses import item_poses
 from ..scene.shapes import HalfSpace
@@ -48,7 +49,7 @@ def _robot(axis: Any, samples: Any, scene: Any) -> None:
     for k, p in enumerate(points):
         strength = 0.25 + 0.75 * k / max(len(at) - 1, 1)
         lines = np.concatenate([[*p[stick], [np.nan] * 3] for stick in sticks])
-        axis.plot(*lines.T, "-o", color="C0", linewidth=1.8, markersize=2.5, alpha=strength)
+        axis.plot(*lines.T, "-o", color=color(0), linewidth=1.8, markersize=2.5, alpha=strength)
     axis.set_title(f"from {samples.t[0]:.4g} to {samples.t[-1]:.4g} s, later darker", fontsize="medium")
 
 
@@ -63,8 +64,8 @@ def _distances(axis: Axes, samples: Any, scene: Any) -> None:
     at = np.unique(np.linspace(0, len(samples.t) - 1, _TIMES).astype(int))
     C = item_poses("plot", samples.robot, scene, scene.items, samples.t[at], samples.q[at], None)
     for i, (name, kept) in enumerate(_nearest(scene, C, _PAIRS)):
-        axis.plot(samples.t[at], kept, color=f"C{i}", linewidth=1.2, label=mathtext(name, 50))
-    axis.axhline(0, color="black", linewidth=0.8)
+        axis.plot(samples.t[at], kept, color=color(i), linewidth=1.2, label=mathtext(name, 50))
+    axis.axhline(0, color=ink(), linewidth=0.8)
     axis.set_ylabel("[m]")
     axis.legend(fontsize="x-small")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
@@ -156,6 +157,19 @@ class Motion(Samples):
         fps = number("animate: fps", fps, above=0)
         samples = self.sample(1.0 / fps)
         return animate(self.robot, samples.t, samples.q, path, fps, size, scene=scene)
+
+    def report(
+        self, path: StrPath, *, scene: Scene | None = None, frame: str | None = None, title: str | None = None,
+    ) -> Path:  # fmt: skip
+        """Write one HTML page, "plan.html": the table of limits, the robot that moves, figures; returns the path.
+
+        It needs nothing but a browser, follows its light or dark setting, and can be printed. scene: an od.Scene, which
+        is checked and drawn, too. frame: whose way is shown, default "tool" or the last link. Without the robot the
+        page has no torques, no way and nothing that moves.
+        """
+        from .page import page
+
+        return page(self, path, scene, frame, title)
 
     def _context(self) -> dict[str, Any]:
         return {

@@ -233,3 +233,23 @@ def test_entities_are_not_expanded(folder):
         load_mjcf(folder / "nothing.xml")
     with pytest.raises(od.ModelError, match="holds a <mujoco>"):
         load_mjcf("<robot name='x'/>")
+
+
+def test_names_of_links_between_joints_do_not_meet_those_of_bodies():
+    body = '<body name="{}"><inertial pos="0 0 0" mass="1" diaginertia="1 1 1"/>{}</body>'
+    two = '<joint name="x" axis="1 0 0"/><joint name="y" axis="0 1 0"/>'
+    both = body.format("a", two) + body.format("a_1", '<joint name="z"/>')
+    text = f"<mujoco><worldbody>{both}</worldbody></mujoco>"
+    robot, difference = compared(text)
+    assert difference < 1e-13
+    assert [b.name for b in robot.bodies] == ["a_1_", "a", "a_1"]
+
+
+def test_drives_of_ball_joints_are_read():
+    ball = '<joint name="b" type="ball" armature="0.2" damping="0.3" frictionloss="0.4"/>'
+    body = f'<body><inertial pos="0 0 0" mass="1" diaginertia="1 1 1"/>{ball}</body>'
+    text = f"<mujoco><worldbody>{body}</worldbody></mujoco>"
+    robot, difference = compared(text)
+    assert difference < 1e-13  # the armature counts
+    j = robot.joint("b")
+    assert (j.armature, j.damping, j.friction) == (0.2, 0.3, 0.4)

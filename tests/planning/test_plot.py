@@ -24,7 +24,7 @@ def test_joints_are_told_apart_and_the_legend_is_whole(n, name):
     figure = motion(n, name, v=5.0).plot()
     lines = figure.axes[0].lines[:n]
     assert len({(str(x.get_color()), x.get_linestyle()) for x in lines}) == n
-    assert len({str(x.get_color()) for x in lines}) == n
+    assert len({str(x.get_color()) for x in lines}) == (n if n <= 7 or n > 28 else 7)  # more hues nobody tells apart
     figure.canvas.draw()
     box, whole = figure.legends[0].get_window_extent(), figure.bbox
     assert box.x0 >= whole.x0
