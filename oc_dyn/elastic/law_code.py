@@ -105,13 +105,24 @@ def recorded(code: LawCode) -> tuple[list[Array], list[Array], list[int]]:
     limit = np.full(code.motors, np.inf) if code.limit is None else code.limit
     names = [n for n in c.function.name_in() if n != "memory"]
     count = sum(x.count for x in code.inputs)
-    for _ in range(20):  # until a law that is not defined everywhere has results
+    for k in range(20):  # until a law that is not defined everywhere has results
         rows = [rng.uniform(-0.5, 0.5, count).round(3) for _ in range(3)]
+        rows = [_stiff(code, x, 10.0 ** (k % 4)) for x in rows] if k >= 4 else rows
         rows = tamed(code, rows)
         expected, statuses = _steps(code, names, rows, limit)
         if not any(statuses):
             break
     return rows, expected, statuses
+
+
+def _stiff(code: LawCode, x: Array, size: float) -> Array:
+    """Inputs with positive stiffnesses of this size, where laws of variable springs are defined."""
+    at = 0
+    for port in code.inputs:
+        if port.name in ("sigma", "sigma_ref"):
+            x[at : at + port.count] = (size * (1 + np.abs(x[at : at + port.count]))).round(3)
+        at += port.count
+    return x
 
 
 def tamed(code: LawCode, rows: Sequence[Array]) -> list[Array]:

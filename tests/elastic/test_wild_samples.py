@@ -236,3 +236,15 @@ def test_no_limits(tmp_path):
     assert step(x)[0] == 0
     x[-4:] = 1e6
     assert step(x)[0] == 0
+
+
+def test_recorded_steps_of_a_law_that_needs_positive_stiffness():
+    """The self-test of such a law has results, not three refused steps."""
+    from oc_dyn.elastic.generate import law_code
+    from oc_dyn.elastic.law_code import recorded
+
+    robot = el.elastic_robot(od.robots.planar_arm(1), el.VariableSpring(), motor_inertia=0.3, stiffness_inertia=0.01)
+    code, _ = law_code(el.vsa_damping(robot), "law", measured="robot")
+    _, expected, statuses = recorded(code)
+    assert statuses == [0, 0, 0]
+    assert np.abs(np.concatenate(expected)).max() > 0
