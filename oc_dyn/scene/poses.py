@@ -51,8 +51,8 @@ def exact_distances(
 def item_poses(
     what: str, robot: Robot, scene: Scene, items: Iterable[Item], t: Array, q: Array, poses: Numbers | None
 ) -> dict[str, Array]:
-    """{name: matrices (K, 4, 4) in the root frame} of some shapes of a scene at times t (K,) and q (K, nq); poses as of
-    exact_distances. Raises ShapeError for poses that do not fit or are none; UnknownName for links that are not there."""
+    """{name: matrices (K, 4, 4) in the root frame} of some shapes of a scene at times t (K,), q (K, nq); poses as of
+    exact_distances. Raises ShapeError for poses that do not fit or are none, UnknownName for links it does not have."""
     items, given = list(items), given_poses(what, scene, len(t), poses)
     links = [x for x in dict.fromkeys(item.link for item in items) if x is not None]
     on = link_poses(robot, links, q.T) if links else {}
