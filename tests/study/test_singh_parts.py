@@ -124,7 +124,7 @@ def test_programs_of_robots(monkeypatch, tmp_path):
     rows = singh_programs.measure(tmp_path, True, tqdm(disable=True))
     ways = {"interpreted", *(["gcc"] if shutil.which("gcc") else [])}
     assert {row["by"] for row in rows} == ways
-    assert len(rows) == 5 * len(ways)
+    assert len(rows) == 7 * len(ways)
     of = {(row["quantity"], row["method"]): row for row in rows if row["by"] == "interpreted"}
     f = od.function(od.robots.double_pendulum(), FORWARD, method="composite")
     assert int(of[FORWARD, "composite"]["instructions"]) == f.n_instructions()
