@@ -22,7 +22,7 @@ def dense_matrices(robot, order, way, name="dense_matrices"):
     way: one of WAYS; of no matter at order 0. Raises ModelError for joints that are not of one degree of freedom.
     """
     if any(joint.nv != 1 for joint in robot.joints):
-        raise ModelError(f"{robot.name}: dense_matrices takes joints of one degree of freedom on a fixed base")
+        raise ModelError(robot.name, ["dense_matrices takes joints of one degree of freedom on a fixed base"])
     model, n = canonical(robot), robot.nv
     q, v, dv = (ca.MX.sym(x, n) for x in ("q", "v", "dv"))
     bracket = _bracket()
