@@ -11,8 +11,9 @@ In the text a figure, a range, or a list of them stands right before its mark:
 
 A footnote that starts with a path is a rule: a column of the rows that match all conditions (=, !=, <=, >=; | between
 alternatives), as a quotient with / over the row that matches after these conditions are replaced, and is equal in the
-columns behind `by`; `largest`, `smallest` or `number` before the column takes one figure of all rows. JSON files
-are read as a list of rows behind #, with dots in names of columns. Other footnotes are sources of published figures.
+columns behind `by`; `largest`, `smallest` or `number` before the column takes one figure of all rows. JSON files are
+read as a list of rows behind #, with dots in names of columns, and places of lists. Other footnotes are sources of
+published figures.
 """
 
 import csv
@@ -61,7 +62,8 @@ def stated(body):
     out = []
     for match in _MARKED.finditer(body):
         figures = *re.findall(NUMBER, match["first"]), match["last"]
-        out.append(Stated(match["mark"], figures, " to " in match["first"], bool(match["percent"]), bool(match["below"])))
+        between, percent, below = " to " in match["first"], bool(match["percent"]), bool(match["below"])
+        out.append(Stated(match["mark"], figures, between, percent, below))
     return out
 
 
@@ -75,13 +77,19 @@ def is_rule(note):
     return re.match(r"[\w/]+\.(csv|json)", note) is not None
 
 
-def values(note, results=_RESULTS):
-    """The numbers that a footnote takes from its table. AssertionError says what does not match."""
+def parts(note):
+    """What a rule says, by name, its rows as conditions."""
     rule = _RULE.fullmatch(note)
     assert rule, f"not understood: {note}"
+    return {**rule.groupdict(), "rows": _conditions(rule["rows"])}
+
+
+def values(note, results=_RESULTS):
+    """The numbers that a footnote takes from its table. AssertionError says what does not match."""
+    rule = parts(note)
     rows = table(str(results / rule["path"]))
-    wanted = _conditions(rule["rows"])
-    found = [row for row in rows if _matches(row, wanted)]
+    wanted = rule["rows"]
+    found = [row for row in rows if matches(row, wanted)]
     assert found, f"no row: {note}"
     if rule["take"] == "number":
         return [len(found)]
@@ -94,7 +102,7 @@ def values(note, results=_RESULTS):
         out = []
         for row in found:
             same = {name: ("=", (row[name],)) for name in by}
-            others = [x for x in rows if _matches(x, wanted | changed | same)]
+            others = [x for x in rows if matches(x, wanted | changed | same)]
             assert len(others) == 1, f"{len(others)} rows to divide by: {note}"
             out.append(_number(row, column) / _number(others[0], rule["below"] or column))
     return {"largest": [max(out)], "smallest": [min(out)], None: out}[rule["take"]]
@@ -129,6 +137,7 @@ def table(path):
 def _flat(row, head=""):
     out = {}
     for name, x in row.items():
+        x = dict(enumerate(x)) if isinstance(x, list) else x
         out |= _flat(x, f"{head}{name}.") if isinstance(x, dict) else {f"{head}{name}": str(x)}
     return out
 
@@ -144,7 +153,8 @@ def _conditions(text):
     return out
 
 
-def _matches(row, conditions):
+def matches(row, conditions):
+    """Whether a row is one of those that are meant."""
     return all(_holds(row, *item) for item in conditions.items())
 
 

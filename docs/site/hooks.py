@@ -13,6 +13,7 @@ import oc_dyn as od
 ROOT = Path(__file__).resolve().parents[2]
 PICTURES = (".png", ".gif")
 WHOLE = {"README.md": "index.md", "CHANGELOG.md": "changelog.md", "results/README.md": "studies.md"}
+WHOLE["results/VERDICT.md"] = "verdicts.md"
 FOLDERS = {"": "index.md", "results": "studies.md", "problems": "gallery.md"}
 LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)\s]+)\)")
 STYLE = """.doc-contents .language-text code { white-space: pre-wrap; }
@@ -68,7 +69,7 @@ def _link(match, page, files):
     if target.startswith(("http", "#")):
         return match.group(0)
     place, _, anchor = target.partition("#")
-    base = "" if page in ("index.md", "changelog.md") else ("results" if page == "studies.md" else "docs")
+    base = "" if page in ("index.md", "changelog.md") else ("results" if page in ("studies.md", "verdicts.md") else "docs")
     path = _normal(f"{base}/{place}") if not page.startswith(("problems/", "gallery", "known")) else place
     found = _page_of(path, files)
     if found is None:
