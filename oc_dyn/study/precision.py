@@ -1,7 +1,7 @@
 """Digits that spatial forms lose far from the origin: inverse dynamics and derivatives of a Panda 1 m to 10 km from it.
 
-Spatial twists and wrenches are about one point for all bodies. Papers take the origin of the inertial frame, about which
-inertias grow with the square of the distance and torques are differences of large moments; the method recursive_spatial
+Spatial twists and wrenches are about one point for all bodies. Ali et al. 2026 take the origin of the inertial frame:
+inertias about it grow with the square of the distance, torques are differences of large moments. recursive_spatial
 takes where the first body is. Body-fixed forms do not know the distance. What is exact is the body-fixed recursion of
 the same robot at the origin, whose torques are the same.
 """
