@@ -25,12 +25,12 @@ from pathlib import Path
 
 NUMBER = r"-?\d+(?: \d{3})+|-?\d+(?:\.\d+)?(?:e-?\d+)?"
 _MARKED = re.compile(
-    rf"(?P<below>less than )?(?P<first>(?<![\w.])(?:(?:{NUMBER})(?: %)?(?:, | to | and ))*)(?P<last>{NUMBER})"
+    rf"(?P<below>less than )?(?P<first>(?<![\w.])(?:(?:{NUMBER})(?: %)?(?:,|\s(?:to|and))\s)*)(?P<last>{NUMBER})"
     r"(?P<percent> %)?\[\^(?P<mark>[\w-]+)\]"
 )
 _NOTE = re.compile(r"^\[\^([\w-]+)\]: (.*)$", re.MULTILINE)
 _RULE = re.compile(
-    r"(?P<path>[\w/]+\.(?:csv|json)(?:#\w+)?), (?:(?P<take>largest|smallest|number) )?(?:(?P<column>.+?) )?of "
+    r"(?P<path>[\w/]+\.(?:csv|json)(?:#\w+)?), (?:(?P<take>largest|smallest|number) )?(?:(?P<column>[^=/]+) )?of "
     r"(?P<rows>.+?)(?: / (?:(?P<below>[\w .\[\]]+?) of )?(?P<over>.+?))?(?: by (?P<by>[\w, ]+))?"
 )
 _CONDITION = re.compile(r"([^=<>!]+)(=|!=|<=|>=)(.+)")
@@ -62,7 +62,7 @@ def stated(body):
     out = []
     for match in _MARKED.finditer(body):
         figures = *re.findall(NUMBER, match["first"]), match["last"]
-        between, percent, below = " to " in match["first"], bool(match["percent"]), bool(match["below"])
+        between, percent, below = "to" in match["first"].split(), bool(match["percent"]), bool(match["below"])
         out.append(Stated(match["mark"], figures, between, percent, below))
     return out
 
@@ -116,6 +116,7 @@ def agrees(figure, found):
         bound = _value(figure.figures[-1])
         return bound / 10 < max(found) < bound
     if figure.between:
+        assert len(figure.figures) == 2, f"a range of {figure.figures}"
         low, high = sorted(figure.figures, key=_value)
         return min(found) < max(found) and _rounded(min(found), low) and _rounded(max(found), high)
     if len(figure.figures) == 1:
