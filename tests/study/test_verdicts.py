@@ -3,8 +3,11 @@
 import re
 from pathlib import Path
 
+import casadi as ca
 import pytest
 import stated_figures as page
+
+import oc_dyn as od
 
 RESULTS = Path(__file__).resolve().parents[2] / "results"
 PAGES = {  # and the sections in which no figure is without a mark; None: all
@@ -85,6 +88,22 @@ def _changed(rows, note, factor):
     taken = [k for k, row in enumerate(rows) if page.matches(row, rule["rows"])]
     other = {k: {**rows[k], rule["column"]: str(factor * float(rows[k][rule["column"]]))} for k in taken}
     return [other.get(k, row) for k, row in enumerate(rows)]
+
+
+@pytest.mark.parametrize("m", ["recursive_body", "recursive_body_leibniz"])
+def test_no_instruction_of_a_recursion_has_a_zero_operand(m):
+    """What the pages say of the zeros in its products: CasADi has folded them."""
+    f = od.function(od.robots.panda(), "inverse_dynamics", order=1, method=m)
+    constants, worked = {}, 0
+    for k in range(f.n_instructions()):
+        what, out = f.instruction_id(k), f.instruction_output(k)
+        if what == ca.OP_CONST:
+            constants[out[0]] = f.instruction_constant(k)
+        elif what not in (ca.OP_INPUT, ca.OP_OUTPUT):
+            worked += 1
+            assert all(constants.get(x) != 0 for x in f.instruction_input(k)), k
+            constants.pop(out[0], None)
+    assert worked > 1000
 
 
 # -- the reader --------------------------------------------------------------------------------------------------
