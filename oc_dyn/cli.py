@@ -613,9 +613,9 @@ def _positions(robot, end, text):
 
 def _robot(name, lock, floating=False):
     held = _numbers_by_name("--lock", lock)
-    looks_like_file = name.lower().endswith((".urdf", ".xml", ".xacro")) or os.sep in name or "/" in name
-    if looks_like_file or Path(name).is_file():
-        return od.load_urdf(Path(name), lock=held, floating_base=floating)
+    if name.partition(":")[0] not in {x.partition(":")[0] for x in od.robots.names()} or Path(name).is_file():
+        options = {key: x for key, x in (("lock", held), ("floating_base", floating)) if x}
+        return od.load(name, **options)
     robot = od.robots.by_name(name)
     if floating:
         links, joints, _, fixed = robot.description

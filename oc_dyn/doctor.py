@@ -22,12 +22,15 @@ OPTIONAL = {  # distribution: (extra that brings it, what is not there without i
     "trimesh": ("meshes", "collision meshes are not read: scenes from files leave them out"),
     "scipy": ("meshes", "hulls of collision meshes, and capsules around them"),
     "pycollada": ("meshes", "collision meshes in .dae files are not read"),
-    "ompl": ("sampling", "planners among obstacles start from detours of their own instead of sampled ways"),
+    "ompl": ("sampling", "planners among obstacles start from ways of our own trees, which take longer to find"),
     "jinja2": ("report", "studies write no report.html"),
     "dask": ("distributed", "sweeps and studies run on this computer's processes alone"),
     "distributed": ("distributed", "the same"),
     "pin": ("test", "tests beside Pinocchio are skipped, and od.interop.to_pinocchio has no model to convert to"),
-    "mujoco": ("test", "tests beside MuJoCo are skipped, and od.interop.to_mujoco has no model to convert to"),
+    "mujoco": ("mjcf", "MJCF files are not read; tests beside MuJoCo are skipped"),
+    "xacrodoc": ("xacro", "xacro files are not expanded, trusted or not"),
+    "mujoco_menagerie": ("names", "robots of the menagerie are not found by name"),
+    "example-robot-data": ("names", "robots of example-robot-data are not found by name"),
     "coal": ("test", "tests of distances beside coal are skipped"),
 }
 SOLVERS = {

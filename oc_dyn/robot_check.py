@@ -24,6 +24,7 @@ _SNAP = 1e-3  # rotations that near a quarter turn were meant to be one, such as
 _SAVING = 0.02  # of the instructions, that are worth a word
 _MASSES = 1e4  # ratio of the heaviest moving link to the lightest
 _FAST, _TURNS = 100.0, 10 * np.pi  # rad/s; range of a joint
+_DENSE = 30_000.0  # kg/m^3 of a link's shapes, above that of all that links are made of
 _WIDE = 3.0  # a radius of gyration over the size of the link's shapes
 _PARTS = ("inertias", "limits", "names", "frames", "meshes")
 LEVELS = ("error", "warning", "note")
@@ -95,9 +96,11 @@ def _loaded(given: Any, options: dict[str, Any], found: list[RobotFinding]) -> R
         except ModelError as error:
             found += [RobotFinding("error", "file", str(x)) for x in error.problems]
             robot = None
-    found += [RobotFinding("warning", "file", str(w.message)) for w in told if issubclass(w.category, ModelWarning)]
-    if robot is not None:
-        found += [RobotFinding("note", "file", text) for text in robot.report]
+    warned = [str(w.message) for w in told if issubclass(w.category, ModelWarning)]
+    found += [RobotFinding("warning", "file", text) for text in dict.fromkeys(warned)]
+    if robot is not None:  # what was not warned of
+        notes = [text for text in dict.fromkeys(robot.report) if not any(text in x for x in warned)]
+        found += [RobotFinding("note", "file", text) for text in notes]
     return robot
 
 
@@ -121,12 +124,29 @@ def _inertias(robot: Robot) -> list[tuple[str, str]]:
         if shape.kind != "mesh":
             reach = np.linalg.norm(shape.matrix[:3, 3]) + max(shape.sizes)
             sizes[shape.link] = max(sizes.get(shape.link, 0.0), float(reach))
+    volumes = {link: sum(_volume(s) for s in robot.collisions if s.link == link) for link in sizes}
     for name, x in moving.items():
+        if name in volumes and x.mass > _DENSE * volumes[name] > 0:
+            text = f"link {name!r}: {x.mass:g} kg in shapes of {volumes[name]:.3g} m^3: is its mass in grams?"
+            out.append(("warning", text))
         gyration = float(np.sqrt(max(np.linalg.eigvalsh(x.tensor_com).max(), 0) / x.mass))
         if name in sizes and gyration > _WIDE * sizes[name]:
             text = f"link {name!r}: its radius of gyration is {gyration:.3g} m, its shapes reach {sizes[name]:.3g} m"
             out.append(("warning", f"{text}; is the inertia in other units, or about another point?"))
     return out
+
+
+def _volume(shape: Any) -> float:
+    """[m^3], 0 of a mesh."""
+    a = shape.sizes
+    return float({
+        "sphere": lambda: 4 / 3 * np.pi * a[0] ** 3,
+        "box": lambda: a[0] * a[1] * a[2],
+        "cylinder": lambda: np.pi * a[0] ** 2 * a[1],
+        "capsule": lambda: np.pi * a[0] ** 2 * (a[1] + 4 / 3 * a[0]),
+        "ellipsoid": lambda: 4 / 3 * np.pi * a[0] * a[1] * a[2],
+        "mesh": lambda: 0.0,
+    }[shape.kind]())  # fmt: skip
 
 
 def _limits(robot: Robot) -> list[tuple[str, str]]:

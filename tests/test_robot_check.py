@@ -36,6 +36,7 @@ def test_a_sound_robot():
     [
         ("warning", "inertias", "radius of gyration is 3.16 m", {"inertia": 10}),
         ("warning", "inertias", "are units mixed", {"mass": 50000, "inertia": 500}),
+        ("warning", "inertias", "is its mass in grams", {"mass": 2000, "inertia": 20}),
         ("warning", "limits", "turns by 180 rad", {"limits": 'lower="-90" upper="90" velocity="2" effort="3"'}),
         ("warning", "limits", "turns at 180 rad/s", {"limits": 'lower="-1" upper="1" velocity="180" effort="3"'}),
         ("note", "limits", "no limit of effort: j1", {"limits": 'lower="-1" upper="1" velocity="2"'}),

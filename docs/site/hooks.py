@@ -16,7 +16,7 @@ WHOLE = {"README.md": "index.md", "CHANGELOG.md": "changelog.md", "results/READM
 WHOLE["results/VERDICT.md"] = "verdicts.md"
 FOLDERS = {"": "index.md", "results": "studies.md", "problems": "gallery.md"}
 LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)\s]+)\)")
-STYLE = """.doc-contents .language-text code { white-space: pre-wrap; }
+STYLE = """.doc-contents .highlight code { white-space: pre-wrap; }
 .md-typeset table:not([class]) { font-size: 0.66rem; }
 .md-typeset .grid.cards img { max-height: 15rem; display: block; margin: auto; }
 """

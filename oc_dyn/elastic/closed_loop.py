@@ -7,9 +7,10 @@ from .. import validation
 from .._moved import renamed
 from ..errors import ModelError, ShapeError
 from ..function import function
-from ..numbers import are_sane, as_floats
+from ..numbers import are_sane, as_floats, shortened
 from .plant import plant
 from .reachable import refusal
+from .reference import Reference
 from .torque_sensors import TORQUES, torque_sensors
 
 
@@ -22,6 +23,7 @@ class ClosedLoop:
     def __init__(self, elastic, controller, reference, limit, sample_time=None):
         if controller.elastic.motor_names != elastic.motor_names or controller.elastic.nq != elastic.nq:
             raise ModelError(elastic.name, [f"the controller is for {controller.elastic.name}, with other motors"])
+        check_is_reference(reference)
         missing = set(controller.reference_names) - set(reference.function.name_out())
         if missing:
             raise ShapeError(
@@ -143,6 +145,15 @@ class ClosedLoop:
         parts = {**ref, "theta": flat["theta"].full(), "dtheta": flat["dtheta"].full()}
         parts["friction"] = np.zeros(sum(e.law.memory for e in self.elastic.effects))
         return np.concatenate([np.ravel(parts[n]) for n in self.plant.parts])
+
+
+def check_is_reference(reference):
+    """ShapeError that says how a plan becomes one, for what is no Reference."""
+    if not isinstance(reference, Reference):
+        raise ShapeError(
+            f"simulate: the reference is {shortened(reference)}, expected a Reference: "
+            "od.elastic.reference(elastic, motion), for a plan its .motion"
+        )
 
 
 def cut_off(tau, limit):

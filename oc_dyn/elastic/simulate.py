@@ -12,7 +12,7 @@ from ..errors import CheckWarning, SolveError
 from ..interrupts import watched
 from ..planning.followers import check_closed
 from ..types import Array, Numbers
-from .closed_loop import ClosedLoop, torque_limits
+from .closed_loop import ClosedLoop, check_is_reference, torque_limits
 from .continuous import continuous
 from .control import Controller
 from .model import ElasticRobot
@@ -84,6 +84,7 @@ def simulate(
     ModelWarning, an energy balance far off a CheckWarning.
     """
     real = elastic.with_errors(stiffness_error, mass_error, motor_inertia_error)
+    check_is_reference(reference)
     settings = settings_of(reference, duration, dt, method, rtol, atol, sample_time, substeps, seed)
     loop = ClosedLoop(real, controller, reference, torque_limits(controller, torque_limit), settings.sample_time)
     effects = sensor_effects("simulate", real, delay, encoder_bits, velocity_filter, torque_noise, torque_bias)

@@ -14,6 +14,7 @@ found[q]                                    # (51, 2)
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
@@ -59,6 +60,8 @@ from .solution import Solution
 from .solver import and_then, checked_options, first_success, ipopt_instead, safer, solve, solvers
 from .starts import best_of
 from .transcription import Transcribed, pattern
+
+_FREE = re.compile(r"variables \[([^\]]*)\] are free")  # of CasADi's message
 
 
 class Problem:
@@ -447,7 +450,7 @@ class Problem:
         ends.said(self, values, self._goal_rows, "goal")
 
     def minimize(
-        self, *, integral: ExpressionLike | None = None, terminal: ExpressionLike | None = None,
+        self, *cost: Any, integral: ExpressionLike | None = None, terminal: ExpressionLike | None = None,
         squares: ExpressionLike | None = None, mean: ExpressionLike | None = None, points: int | None = None,
         maximum: ExpressionLike | None = None,
     ) -> None:  # fmt: skip
@@ -461,6 +464,8 @@ class Problem:
         mean: a cost at the starts of intervals, each counted with its share of the phase's duration, on a free mesh of
         their number; OrderError where it reads controls that change within intervals. maximum: of an expression, the
         largest value of its rows over the phase, where limits hold: a variable "maximum" above them."""
+        if cost:
+            raise ShapeError("minimize: say what kind of cost it is: integral=, terminal=, squares=, mean= or maximum=")
         if maximum is not None:
             words.keep_below(self, maximum)
         if mean is not None:
@@ -569,7 +574,8 @@ class Problem:
             if not seen.ok() and check == "raise":
                 raise SolveError(f"the solution fails its check: {seen.summary()}", "check", solution=solution)
             if not seen.ok():
-                warnings.warn(f"Problem.solve: {seen.summary()}", CheckWarning, stacklevel=2)
+                how = "more nodes, another method, or tolerance= for a mesh that is refined"
+                warnings.warn(f"Problem.solve: {seen.summary()}; {how}", CheckWarning, stacklevel=2)
         return solution
 
     def _refuse_failed(self, solution, solver, initial):
@@ -690,7 +696,16 @@ class Problem:
         # solve
         key = (method, compiled, self._revision, graph, pattern(description, self.numbers))
         if key not in self._made:
-            self._made[key] = Transcribed(description, self.numbers, method, compiled, graph)
+            try:
+                self._made[key] = Transcribed(description, self.numbers, method, compiled, graph)
+            except RuntimeError as error:  # CasADi knows which symbols are nobody's
+                foreign = _FREE.search(str(error))
+                if foreign is None:
+                    raise
+                raise ShapeError(
+                    f"Problem: rates, limits or costs have symbols that are not this problem's: {foreign.group(1)}; "
+                    "its own come from state, control, parameter, variable, varying and the like"
+                ) from None
         return self._made[key]
 
     def describe(self) -> str:

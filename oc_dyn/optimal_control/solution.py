@@ -70,6 +70,12 @@ class Solution:
         first = self.description.start_time if of_time is None else self.x[0, transcribed.state_rows[of_time][0]]
         self.t = first + np.concatenate([[0.0], np.cumsum(transcribed.steps(self.durations, self.relative_lengths))])
 
+    def __repr__(self) -> str:
+        """The outcome in a line."""
+        length = float(self.t[-1] - self.t[0])
+        found = f"objective {self.objective:.8g}, {length:.6g} s, {self.iterations} iterations"
+        return f"<Solution: {self.status}, {found}>"
+
     @cached_property
     def transcribed(self):
         """The nonlinear program; of a Solution that comes from another process it is made when it is asked for."""

@@ -326,7 +326,7 @@ def _failed(around, seen, errors):
     if motion is not None and last.status != TIME_LIMIT:
         again = along(around, motion)
         seen = again if again.short.any() else seen
-    how = "" if installed() else '; pip install "oc-dyn[sampling]" lets searches begin from sampled ways'
+    how = "" if installed() else '; pip install "oc-dyn[sampling]" brings better ways to begin from'
     if last.status == TIME_LIMIT:
         how = "; the limit of time has passed, give more"
     said = "no motion was found that keeps the clearance; in the way of the last one"

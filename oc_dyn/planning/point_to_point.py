@@ -139,7 +139,7 @@ def plan_point_to_point(
         scene: od.Scene whose pairs of shapes keep `clearance` [m] besides their margins on the whole motion, which is
             proven: info["clearance"] tells how far. The motion without a scene is the plan where it does; else pairs
             enter the program when they come near, and searches begin from ways round what is hit: sampled ones with
-            pip install "oc-dyn[sampling]", else through a few points. Obstacles may move: poses that
+            pip install "oc-dyn[sampling]", else of our own trees. Obstacles may move: poses that
             are Functions of the time [s] since the start, until the motion ends. Then searches begin from the soonest
             passages along these ways, waits included, and from the motion that hits, and the best is taken.
         executor: that searches from the ways round obstacles run on: "serial", "processes:N", "dask:N" or any

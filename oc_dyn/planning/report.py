@@ -103,7 +103,8 @@ class Report:
             lines.append(f"went the short way round: {turns}")
         if self.clearance:
             lines.append(str(self.clearance))
-        verdict = "within all limits" if self.worst <= 1 + 1e-6 else "within 0.5 % of all limits"
+        over = 100 * (self.worst - 1)
+        verdict = "within all limits" if over <= 1e-4 else f"within {over:.2g} % of all limits"
         if self.worst > 1.005:
             verdict = "limits exceeded"
         if self.unchecked:

@@ -1,4 +1,4 @@
-"""Ways round obstacles for searches to start from: by OMPL where it is installed, else by a few points on the way.
+"""Ways round obstacles for searches to start from: by OMPL where it is installed, else by detours and trees of our own.
 
 Both know nothing of time: configurations (k, n), the straight lines between which are free. The same arguments lead to
 the same way, in every process, however fast it is: searches are bounded by how often they look.
@@ -20,6 +20,7 @@ from .quick_looks import QuickLooks
 
 _STEP = 0.05  # [rad or m] between configurations of a line that are looked at
 CHECKS = 2000  # lines and configurations that OMPL looks at for a way, at most: some seconds
+_REACH = 0.15  # of the box: a branch of a tree
 _SHORTER = 60  # tries to cut a way short
 _TRIES, _SHORT = 4, 1.3  # ways of which the shortest is taken; by the straight line, what is short enough
 _POINTS = 60  # configurations that detours may lead through
@@ -42,14 +43,18 @@ def ways(
     checks: int = CHECKS,
 ) -> Iterator[Array]:  # fmt: skip
     """Ways (k, n) from start to goal (n,) within limits, lower and upper (n,): so many by OMPL, each the shortest of a
-    few, else detours. checks: lines and configurations that each search looks at, at most."""
+    few, else detours and ways of our own trees. checks: lines and configurations that each search looks at, at most."""
     box, around = _box(start, goal, *limits), QuickLooks(obstacles)
     if installed():
         for first in range(0, seeds * _TRIES, _TRIES):
             yield from _batch(around, start, goal, box, range(first, first + _TRIES), checks)
         return
-    for way in detours(around, start, goal, box, seeds):
-        yield shortened(around, way, 0)
+    found = detours(around, start, goal, box, seeds)
+    for seed in range(seeds - len(found)):
+        way = by_trees(around, start, goal, box, seed, checks)
+        found += [] if way is None else [way]
+    for seed, way in enumerate(found):
+        yield shortened(around, way, seed)
 
 
 def _batch(around: Looks, start: Array, goal: Array, box: tuple[Array, Array], seeds: range, checks: int) -> Any:
@@ -141,7 +146,7 @@ def by_ompl(
             state[i] = float(x)
     setup.setStartAndGoalStates(*ends)
     planner = geometric.RRTConnect(info)
-    planner.setRange(0.15 * float(np.linalg.norm(box[1] - box[0])))
+    planner.setRange(_REACH * float(np.linalg.norm(box[1] - box[0])))
     setup.setPlanner(planner)
     setup.solve(base.PlannerTerminationCondition(looked.enough))
     if not setup.haveExactSolutionPath():
@@ -213,6 +218,57 @@ def detours(around: Looks, start: Array, goal: Array, box: tuple[Array, Array], 
             if free_line(around, p, r):
                 found.append(np.array([start, p, r, goal]))
     return sorted(found, key=_length)[:most]
+
+
+def by_trees(
+    around: Looks, start: Array, goal: Array, box: tuple[Array, Array], seed: int, checks: int,
+) -> Array | None:  # fmt: skip
+    """Way of RRT-Connect (Kuffner and LaValle 2000): trees from both ends, one of which grows towards a random
+    configuration, the other towards what it reached; None for none within so many looks."""
+    rng, reach = np.random.default_rng(seed), _REACH * float(np.linalg.norm(box[1] - box[0]))
+    trees = [_Tree(start), _Tree(goal)]
+    looks, grown = 0, 0
+    while looks < checks and not expired():
+        a, b = trees[grown], trees[1 - grown]
+        tip = a.towards(around, box[0] + (box[1] - box[0]) * rng.random(len(start)), reach)
+        looks += 1
+        while tip is not None and looks < checks:
+            met = b.towards(around, a.points[tip], reach)
+            looks += 1
+            if met is None:
+                break
+            if np.abs(b.points[met] - a.points[tip]).max() < 1e-12:
+                ways = (a.way(tip), b.way(met)) if grown == 0 else (b.way(met), a.way(tip))
+                return np.array([*ways[0], *ways[1][::-1][1:]])
+        grown = 1 - grown
+    return None
+
+
+class _Tree:
+    """Configurations, each with the number of the one that it grew from."""
+
+    def __init__(self, root: Array) -> None:
+        self.points, self.above = [np.asarray(root, float)], [-1]
+
+    def towards(self, around: Looks, q: Array, reach: float) -> int | None:
+        """Number of a new configuration on the line from the nearest one to q, `reach` at most away; None where that
+        line is not free."""
+        far = np.linalg.norm(np.array(self.points) - q, axis=1)
+        near = int(np.argmin(far))
+        new = q if far[near] <= reach else self.points[near] + (q - self.points[near]) * (reach / far[near])
+        if not (free_line(around, self.points[near], new) and bool(around.free(new)[0])):
+            return None
+        self.points.append(new)
+        self.above.append(near)
+        return len(self.points) - 1
+
+    def way(self, k: int) -> list[Array]:
+        """From the root to configuration k."""
+        out = []
+        while k >= 0:
+            out.append(self.points[k])
+            k = self.above[k]
+        return out[::-1]
 
 
 def ways_about(

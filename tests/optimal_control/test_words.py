@@ -642,3 +642,24 @@ def test_known_optima_by_every_method(number, method, solver):
     known = module.known() if hasattr(module, "known") else module.KNOWN
     found = module.problem(nodes).solve(method=method, solver=solver, check="off")
     assert found.objective == pytest.approx(known, abs=error)
+
+
+def test_costs_and_symbols_that_are_none_of_the_problems_are_told():
+    ocp = od.Problem(nodes=4, duration=1.0)
+    x, u = ocp.state("x"), ocp.control("u")
+    ocp.rate(x, u + ca.MX.sym("stray"))
+    with pytest.raises(od.ShapeError, match="integral=, terminal="):
+        ocp.minimize(u**2)
+    ocp.minimize(integral=u**2)
+    with pytest.raises(od.ShapeError, match="not this problem's: stray"):
+        ocp.solve()
+
+
+def test_a_solution_tells_its_outcome():
+    ocp = od.Problem(nodes=4, duration=1.0)
+    x, u = ocp.state("x"), ocp.control("u")
+    ocp.rate(x, u)
+    ocp.start({x: 0})
+    ocp.goal({x: 1})
+    ocp.minimize(integral=u**2)
+    assert repr(ocp.solve()).startswith("<Solution: Solve_Succeeded, objective 1, 1 s, ")

@@ -183,6 +183,36 @@ def test_the_search_for_a_way_ends_by_a_count(monkeypatch):
         assert checks <= looked[0].count <= checks + 10
 
 
+class Maze:
+    """Walls across a square, with gaps at its sides in turn, and how many configurations were looked at."""
+
+    def __init__(self, walls, open_=True):
+        self.walls, self.open, self.count = walls, open_, 0
+
+    def free(self, q):
+        q = np.atleast_2d(q)
+        self.count += 1
+        out = np.ones(len(q), bool)
+        for k, x in enumerate(self.walls):
+            gap = (q[:, 1] > 1.4 if k % 2 else q[:, 1] < -1.4) & self.open
+            out &= (np.abs(q[:, 0] - x) > 0.1) | gap
+        return out
+
+
+def test_trees_of_our_own_find_a_way_through_a_maze():
+    start, goal, box = np.array([-1.8, 0.0]), np.array([1.8, 0.0]), (np.full(2, -2.0), np.full(2, 2.0))
+    maze = Maze([-0.8, 0.0, 0.8])
+    assert sampled_start.detours(maze, start, goal, box, 2) == []
+    way, again = (sampled_start.by_trees(maze, start, goal, box, 1, 4000) for _ in range(2))
+    assert np.array_equal(way, again)
+    assert np.array_equal(way[[0, -1]], [start, goal])
+    between = np.concatenate([a + (b - a) * np.linspace(0, 1, 200)[:, None] for a, b in pairwise(way)])
+    assert Maze([-0.8, 0.0, 0.8]).free(between).mean() > 0.99  # looked at every 0.05
+    closed = Maze([0.0], open_=False)
+    assert sampled_start.by_trees(closed, start, goal, box, 0, 300) is None
+    assert closed.count < 1500  # some looks a line
+
+
 def test_pairs_of_a_part_of_a_scene_keep_their_order_and_distances():
     robot, scene = arm()
     names = ("link1", "link2", "link3")

@@ -29,6 +29,7 @@ from ...validation import number
 from ..animate import stick_figure
 from .surfaces import triangles
 
+_FINER = 8  # points between rows at which shares of limits are looked at
 _MOST = 20_000  # rows of a motion in a page
 _COLORS = ((0.13, 0.44, 0.71), (0.84, 0.37, 0.0), (0.0, 0.62, 0.45), (0.8, 0.47, 0.65), (0.9, 0.62, 0.0))  # Okabe, Ito
 _WORLD, _MOVING, _PLANE = (0.6, 0.6, 0.62, 1.0), (0.9, 0.62, 0.0, 1.0), (0.6, 0.6, 0.62, 0.25)
@@ -124,9 +125,12 @@ def _rows(robot: Robot, name: str, motion: Any, fps: float) -> tuple[str, Array,
     what, shares = f"view: {name}", {}
     motion = getattr(motion, "motion", motion)  # of elastic plans
     if hasattr(motion, "sample") and hasattr(motion, "utilization"):
-        motion = motion.sample(1 / fps)
-        shares = motion.utilization()
-        t, q = motion.t, motion.q
+        fine = motion.sample(1 / (_FINER * fps))
+        every = np.unique(np.r_[np.arange(0, len(fine.t), _FINER), len(fine.t) - 1])
+        t, q = fine.t[every], fine.q[every]
+        shares = {k: np.maximum.reduceat(x, every) for k, x in fine.utilization().items()}  # up to the next row
+    elif hasattr(motion, "unknowns"):
+        raise ShapeError(f"{what}: a Solution has many expressions; give (found.t, found[q]) with q those of the robot")
     elif hasattr(motion, "t") and hasattr(motion, "q"):
         t, q = motion.t, motion.q
     elif isinstance(motion, tuple) and len(motion) == 2 and np.ndim(motion[1]) == 2:
