@@ -12,8 +12,12 @@ import oc_dyn as od
 
 ROOT = Path(__file__).resolve().parents[2]
 PICTURES = (".png", ".gif")
-WHOLE = {"README.md": "index.md", "CHANGELOG.md": "changelog.md", "results/README.md": "studies.md"}
-WHOLE["results/VERDICT.md"] = "verdicts.md"
+WHOLE = {
+    "README.md": "index.md",
+    "CHANGELOG.md": "changelog.md",
+    "results/README.md": "studies.md",
+    "results/VERDICT.md": "verdicts.md",
+}
 FOLDERS = {"": "index.md", "results": "studies.md", "problems": "gallery.md"}
 LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)\s]+)\)")
 STYLE = """.doc-contents .highlight code { white-space: pre-wrap; }
@@ -69,7 +73,8 @@ def _link(match, page, files):
     if target.startswith(("http", "#")):
         return match.group(0)
     place, _, anchor = target.partition("#")
-    base = "" if page in ("index.md", "changelog.md") else ("results" if page in ("studies.md", "verdicts.md") else "docs")
+    bases = {"index.md": "", "changelog.md": "", "studies.md": "results", "verdicts.md": "results"}
+    base = bases.get(page, "docs")
     path = _normal(f"{base}/{place}") if not page.startswith(("problems/", "gallery", "known")) else place
     found = _page_of(path, files)
     if found is None:
