@@ -76,7 +76,7 @@ def test_another_number_in_a_table_is_noticed(name, monkeypatch):
     kept = page.table
     for mark, note in notes.items():
         if page.is_rule(note):
-            factor = 20 if any(figure.below for figure in figures[mark]) else 1.3
+            factor = 20 if any(figure.below for figure in figures[mark]) else 1.8
             monkeypatch.setattr(page, "table", lambda path, note=note, f=factor: _changed(kept(path), note, f))
             found = page.values(note)
             assert not any(page.agrees(figure, found) for figure in figures[mark]), note
