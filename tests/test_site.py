@@ -66,6 +66,45 @@ def test_everything_linked_is_there_and_nothing_is_fetched(site):
     assert scripts == []
 
 
+class Text(HTMLParser):
+    """What a page says, without its tags."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.parts = []
+        self.feed(text)
+
+    def handle_data(self, data):
+        self.parts.append(data)
+
+
+def text_of(path):
+    return "".join(Text(path.read_text(encoding="utf-8")).parts)
+
+
+def test_scripts_are_shown_as_they_are(site):
+    for script in sorted((ROOT / "problems").glob("*.py")):  # f["clear"](q) is no link
+        shown = text_of(site / "problems" / f"{script.stem}.html")
+        missing = [x for x in script.read_text(encoding="utf-8").splitlines() if x not in shown]
+        assert missing == [], script.name
+
+
+def test_tutorials_show_what_their_code_prints_and_draws(site):
+    for page in sorted((ROOT / "docs" / "tutorials").glob("*.md")):
+        html = (site / "tutorials" / f"{page.stem}.html").read_text(encoding="utf-8")
+        assert ">output</span>" in html
+        pictures = set(re.findall(r'<img[^>]*src="([^"]+\.png)"', html))
+        assert all(x.startswith(page.stem) for x in pictures)
+        assert bool(pictures) == (page.stem != "own-method")
+
+
+def test_formulas_are_drawn_by_the_browser(site):
+    for page in ("kumar-mueller-2021", "ali-2026", "garofalo-2013", "singh-2023", "kim-2012"):
+        html = (site / "theory" / f"{page}.html").read_text(encoding="utf-8")
+        assert html.count('<math display="block">') >= 2
+        assert "begin{" not in html
+
+
 WALK = """<!doctype html><pre id="told"></pre><iframe id="page" width="1200" height="800"></iframe><script>
 const pages = PAGES, told = document.getElementById("told"), frame = document.getElementById("page");
 let next = 0;

@@ -6,6 +6,8 @@ import json
 import re
 from pathlib import Path
 
+from executed import executed  # beside this file
+from formulas import mathml
 from mkdocs.structure.files import File
 
 import oc_dyn as od
@@ -19,10 +21,14 @@ WHOLE = {
     "results/VERDICT.md": "verdicts.md",
 }
 FOLDERS = {"": "index.md", "results": "studies.md", "problems": "gallery.md"}
+FENCE = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)\s]+)\)")
 STYLE = """.doc-contents .highlight code { white-space: pre-wrap; }
 .md-typeset table:not([class]) { font-size: 0.66rem; }
 .md-typeset .grid.cards img { max-height: 15rem; display: block; margin: auto; }
+.md-grid { max-width: 72rem; }
+.md-typeset .formula { overflow-x: auto; margin: 1em 0; }
+.md-typeset .formula math { font-size: 1.05em; }
 """
 GROUPS = {  # of the page api.md
     "Robots": "load load_urdf load_sdf sdf_springs check_robot Robot RobotBuilder RobotFunction Inertia".split(),
@@ -39,7 +45,9 @@ GROUPS = {  # of the page api.md
 
 
 def on_config(config):
-    """The gallery's pages stand in the navigation."""
+    """The gallery's pages stand in the navigation; formulas are drawn."""
+    formulas = {"name": "math", "class": "math", "format": mathml}
+    config.mdx_configs["pymdownx.superfences"] = {"custom_fences": [formulas]}
     for entry in config.nav:
         if "Gallery" in entry:
             entry["Gallery"] = ["gallery.md", *(f"problems/{name}.md" for name in _problems())]
@@ -52,6 +60,8 @@ def on_files(files, config):
         _add(files, config, target, (ROOT / source).read_text(encoding="utf-8"))
     for name in _problems():
         _add(files, config, f"problems/{name}.md", _problem(name))
+    for page in sorted((ROOT / "docs" / "tutorials").glob("*.md")):
+        _run(files, config, page)
     _add(files, config, "gallery.md", _gallery())
     _add(files, config, "known-optima.md", _known_optima())
     _add(files, config, "api.md", _api())
@@ -65,7 +75,9 @@ def on_files(files, config):
 
 def on_page_markdown(markdown, page, config, files):
     """Links to files of the repository lead to pages of the site, or are left out where there is none."""
-    return LINK.sub(lambda m: _link(m, page.file.src_uri, files), markdown)
+    parts = FENCE.split(markdown)  # every other one is a block of code, where a[b](c) is no link
+    parts[::2] = [LINK.sub(lambda m: _link(m, page.file.src_uri, files), x) for x in parts[::2]]
+    return "".join(parts)
 
 
 def _link(match, page, files):
@@ -74,7 +86,7 @@ def _link(match, page, files):
         return match.group(0)
     place, _, anchor = target.partition("#")
     bases = {"index.md": "", "changelog.md": "", "studies.md": "results", "verdicts.md": "results"}
-    base = bases.get(page, "docs")
+    base = bases.get(page, f"docs/{page.rpartition('/')[0]}")
     path = _normal(f"{base}/{place}") if not page.startswith(("problems/", "gallery", "known")) else place
     found = _page_of(path, files)
     if found is None:
@@ -105,6 +117,17 @@ def _page_of(path, files):
     if re.fullmatch(r"problems/known_optima.*|results/suite.*", path):
         path = "known-optima.md"
     return path if files.get_file_from_path(path) else None
+
+
+def _run(files, config, page):
+    """A page with what its code printed and drew, instead of the page as it is."""
+    name = f"tutorials/{page.name}"
+    text, pictures = executed(page)
+    files.remove(files.get_file_from_path(name))
+    _add(files, config, name, text)
+    for picture in pictures:
+        target = f"tutorials/{page.stem}-{picture.name}"
+        files.append(File.generated(config, target, abs_src_path=str(picture)))
 
 
 def _add(files, config, name, text):

@@ -17,6 +17,7 @@ from ..model.robot import Robot
 from ..numbers import are_sane, as_floats
 from ..subexpressions import merged
 from ..types import Numbers
+from .callables import FAILURES, failure
 
 
 @dataclass(frozen=True)
@@ -125,9 +126,9 @@ def _checked(rows: Rows, matrix: Any, q: Any, problems: list[str]) -> Any:
         S = matrix(q) if callable(matrix) else ca.DM(np.array(as_floats("coupling", matrix)))
         S = ca.sparsify(ca.SX(S[0] if callable(matrix) and isinstance(S, (tuple, list)) else S))
         at_zero = ca.Function("S", [q], [S])(0)
-    except (ShapeError, NotImplementedError, RuntimeError, TypeError, ValueError) as error:
-        reason = " ".join(str(error).split())[:200]
-        problems.append(f"coupling: expected a matrix ({n}, {motors}) of numbers, or a function q -> S(q): {reason}")
+    except FAILURES as error:
+        wanted = f"a matrix ({n}, {motors}) of numbers, or a function q -> S(q)"
+        problems.append(f"coupling: expected {wanted}: {failure(error)}")
         return None
     if not at_zero.is_regular():
         problems.append("coupling: S has entries at q = 0 that are not finite")

@@ -19,6 +19,7 @@ from ..subexpressions import merged
 from ..types import Array, Numbers
 from .dop853 import integrate
 from .drives import at_drives, drive_torques
+from .effects import refuse_effects
 from .model import ElasticRobot
 from .motor_side import at_motors, motor_friction
 from .open_loops import check_reference
@@ -72,6 +73,7 @@ def damped_map(elastic: ElasticRobot) -> tuple[ca.Function, ca.Function]:
     """(map, start): casadi.Functions (z, reference ports) -> (dz, theta, dtheta, d2theta, tau_m), z being the
     deflections of the damped joints; and reference ports -> z without damping."""
     elastic.refuse_across("damped_map")
+    refuse_effects("damped_motion", elastic)
     odd = [j.name for j in elastic.joints if j.spring.damping and len(j.theta) > 1]
     if elastic.coupling or odd or elastic.stiffness_driven:
         what = (

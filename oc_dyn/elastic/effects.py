@@ -9,9 +9,10 @@ from typing import Any
 import casadi as ca
 
 from ..errors import ModelError, UnknownName
+from ..numbers import shortened
 from .drives import at_drives
 from .friction_laws import LAWS, Backlash, FrictionLaw
-from .motor_side import at_motors
+from .motor_side import at_motors, elastic_torques
 
 SIDES = ("motors", "links", "springs")
 
@@ -48,6 +49,12 @@ def read_effects(elastic: Any, laws: Mapping[str, Any], problems: list[str]) -> 
         "springs": [j.name for j in elastic.joints],
     }
     found = []
+    if not isinstance(laws, Mapping):
+        problems.append(
+            f"laws is {shortened(laws)}, expected {{side: law, or {{name: law or list of laws}}}}, of the sides "
+            + ", ".join(SIDES)
+        )
+        return ()
     for side, given in laws.items():
         if side not in SIDES:
             raise UnknownName("side for laws of friction", side, SIDES)
@@ -59,6 +66,10 @@ def read_effects(elastic: Any, laws: Mapping[str, Any], problems: list[str]) -> 
                 problem = _problem(elastic, effect)
                 problems += [problem] if problem else []
                 found.append(effect)
+    plays = [e.name for e in found if isinstance(e.law, Backlash)]
+    twice = sorted({name for name in plays if plays.count(name) > 1})
+    if twice:
+        problems.append(f"laws: {', '.join(twice)} has several Backlash laws; give one, whose gap is the sum of theirs")
     return tuple(found)
 
 
@@ -74,6 +85,11 @@ def _problem(elastic: Any, e: Effect) -> str | None:
         return f"laws: {kind} of {e.name!r} is for a spring of one motor; that joint has two"
     if isinstance(e.law, Backlash) and elastic.joints[e.row].spring.variable:
         return f"laws: Backlash of {e.name!r} is for a spring of fixed law; that of the joint is variable"
+    if isinstance(e.law, Backlash) and elastic.across is not None:
+        return (
+            f"laws: Backlash of {e.name!r} is for a spring of one joint; this robot has springs across joints, or a "
+            "matrix of stiffness, of whose deflections play is not written"
+        )
     return None
 
 
@@ -91,6 +107,7 @@ def effects_at(elastic: Any, q: Any, v: Any, theta: Any, dtheta: Any, sigma: Any
     links = [ca.SX(0)] * speed.numel()
     motors = [ca.SX(0)] * len(elastic.motor_names)
     sensed, sensed_rate = ([ca.SX(0)] * len(elastic.joints) for _ in range(2))
+    loads = _loads(elastic, position, theta, sigma)
     rates: list[Any] = []
     stored, taken, first = ca.SX(0), ca.SX(0), 0
     for e in elastic.effects:
@@ -105,7 +122,7 @@ def effects_at(elastic: Any, q: Any, v: Any, theta: Any, dtheta: Any, sigma: Any
             torque, rate, energy, torque_rate = _play(e.law, j.spring, z, x)
             power = ca.SX(0)
         else:
-            load = ca.SX(0) if j is None else _load(j, position, theta, sigma)
+            load = loads[e.on][e.row] if getattr(e.law, "load", 0) else ca.SX(0)
             torque, rate, energy = e.law.torque(x, own, load)
             power = torque * x - ca.jtimes(energy, own, rate) if e.law.memory else torque * x
             torque_rate = ca.jtimes(torque, own, rate) if e.on == "springs" else ca.SX(0)
@@ -129,10 +146,21 @@ def effects_at(elastic: Any, q: Any, v: Any, theta: Any, dtheta: Any, sigma: Any
     )
 
 
-def _load(j: Any, position: Any, theta: Any, sigma: Any) -> Any:
-    """Torque of a joint's springs on its link, dampers aside."""
-    z = [theta[m] - position[j.q] for m in j.theta]
-    return sum(j.spring.torques(z, sigma[j.sigma] if j.spring.adjusted else ca.DM(0, 1)))
+def _loads(elastic: Any, position: Any, theta: Any, sigma: Any) -> dict[str, list[Any]]:
+    """{side: torques of the springs, with their play, without dampers and hysteresis}: "motors" what they take from
+    each motor (tau_m,), "links" what they give each joint with a drive; zero at rigid joints."""
+    if not any(getattr(e.law, "load", 0) for e in elastic.effects):
+        return {}
+    on_links, on_motors = (x[0] for x in elastic_torques(elastic, [position], [theta], [sigma]))
+    links, motors = ca.vertsplit(ca.SX(on_links)), [ca.SX(0)] * len(elastic.motor_names)
+    for m, torque in zip(elastic.elastic_motors, ca.vertsplit(on_motors), strict=True):
+        motors[m] = torque
+    for e in elastic.effects:
+        if isinstance(e.law, Backlash):
+            j = elastic.joints[e.row]
+            play = _play(e.law, j.spring, theta[j.theta[0]] - position[j.q], ca.SX(0))[0]
+            links[j.v], motors[j.tau[0]] = links[j.v] + play, motors[j.tau[0]] + play
+    return {"links": links, "motors": motors}
 
 
 def _play(law: Backlash, spring: Any, z: Any, speed: Any) -> tuple[Any, Any, Any, Any]:

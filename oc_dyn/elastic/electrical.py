@@ -105,9 +105,7 @@ class MotorElectrics:
     def at_side(self, elastic: ElasticRobot, tau_m: Any, speed: Any) -> tuple[Any, Any]:
         """(torques, speeds) where the data are stated, from joint-side ones."""
         tau_m, speed = (x if isinstance(x, (ca.SX, ca.MX)) else ca.DM(x) for x in (tau_m, speed))
-        if self.side == "joint":
-            return tau_m, speed
-        return ca.DM(np.linalg.inv(elastic.gear.T)) @ tau_m, ca.DM(elastic.gear) @ speed
+        return (tau_m, speed) if self.side == "joint" else at_rotors(elastic, tau_m, speed)
 
     def check(self, elastic: ElasticRobot) -> None:
         """ShapeError for data that are not of this robot's motors; ModelError where a voltage or the losses would need
@@ -137,6 +135,11 @@ class MotorElectrics:
         if len(curves) not in (1, n):
             raise ShapeError(f"MotorElectrics: torque_speed has {len(curves)} curves, expected 1 or {n}")
         return [_lines(curve) for curve in (curves if len(curves) == n else curves * n)]
+
+
+def at_rotors(elastic: ElasticRobot, tau_m: Any, speed: Any) -> tuple[Any, Any]:
+    """(torques, speeds) of the rotors, expressions or casadi.DM (tau_m, K), from joint-side ones."""
+    return ca.DM(np.linalg.inv(elastic.gear.T)) @ tau_m, ca.DM(elastic.gear) @ speed
 
 
 def _curves(given: Any) -> list[Array]:

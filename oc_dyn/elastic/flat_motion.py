@@ -17,6 +17,7 @@ from ..validation import number, one_of
 from .damped_collocation import CollocatedDeflections
 from .damped_flat import check_damped, damped_flat_map, damped_gaps, wanted_continuity
 from .drives import at_drives
+from .effects import refuse_effects
 from .flat_map import analytic_flat_map
 from .model import ElasticRobot
 from .motor_side import at_motors
@@ -111,6 +112,7 @@ def check_flat(elastic: ElasticRobot, continuity: Any, rate: bool) -> None:
                 "motion elastic_flat_map and the laws of control take"
             ],
         )
+    refuse_effects(f"planning {elastic.name}", elastic)
     wanted = wanted_continuity(elastic, "torque_rate" if rate else "torque")
     if isinstance(continuity, bool) or not isinstance(continuity, (int, np.integer)) or continuity < wanted:
         what = "a bounded and continuous rate of the motor torque" if rate else "a continuous motor torque"

@@ -94,6 +94,12 @@ def forces(elastic, q, v, theta, dtheta, sigma, tau_m):
     return link, ca.vertcat(*(driving[m] for m in elastic.elastic_motors)) - on_motors - damping
 
 
+def loaded_forces(elastic, q, v, theta, dtheta, sigma, tau_m):
+    """forces(), and in those on the links friction and parallel springs: all that acts besides gravity and motion."""
+    link, motor = forces(elastic, q, v, theta, dtheta, sigma, tau_m)
+    return link - link_load(elastic, at_drives(elastic, [q, v]))[0], motor
+
+
 def _on_links(name):
     """Links by a method of forward dynamics, motors by B: the reduced model."""
 

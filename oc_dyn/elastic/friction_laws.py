@@ -28,7 +28,8 @@ class Stribeck:
     """level tanh(x' / smoothing) + damping x', level = coulomb + (static - coulomb) exp(-(x' / speed)^2) + load |tau|.
 
     coulomb, static [Nm, N]: friction at speed and at standstill; speed [rad/s, m/s]: of Stribeck's fall; damping
-    [Nm s/rad]; load: friction per torque tau of the joint's spring, for elastic joints; smoothing [rad/s, m/s].
+    [Nm s/rad]; load: friction per torque tau of springs, for elastic joints: at a motor what they take from it, at a
+    link what they give it, with their play, without dampers and hysteresis; smoothing [rad/s, m/s].
     """
 
     coulomb: float

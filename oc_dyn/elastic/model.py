@@ -202,10 +202,11 @@ class ElasticRobot(ReadOnlyArrays):
     ) -> ElasticRobot:  # fmt: skip
         """The real robot of which this one is the model, by relative errors: 0.1 is 10 % more.
 
-        stiffness: a number, or {joint: number}; mass: of all inertial parameters of links, a number or {link: number};
-        motor_inertia: a number; damping: of springs, motors and links, friction: of motors and links, numbers. All
-        above -1. Raises ShapeError, UnknownName; ModelError where the kinetic energy of the complete model would not
-        be positive. with_friction gives damping and friction that the model does not have.
+        stiffness: a number for all springs, or {joint: number} for joints' own; mass: of all inertial parameters of
+        links, a number or {link: number}; motor_inertia: a number, for all motors, those of rigid joints (armature) and
+        drives of sigma included; damping: of springs, motors and links, friction: of motors and links, numbers; laws
+        of with_friction stay. All above -1. Raises ShapeError, UnknownName; ModelError where the kinetic energy of the
+        complete model would not be positive. with_friction gives damping and friction that the model does not have.
         """
         return with_errors(self, stiffness, mass, motor_inertia, damping, friction)
 

@@ -150,12 +150,15 @@ def planned(plan: Any, which: Indices, local: Array) -> dict[str, Array]:
 
 
 def _rate(robot: ElasticRobot, first: dict[str, Array], sigma: Array | None) -> float:
-    """Fastest rate [1/s]: the springs' swing at the start, with the largest stiffnesses, their dampers' decay, or
-    Coulomb friction's rise."""
+    """Fastest rate [1/s]: the springs' swing at the start, with the largest stiffnesses, their dampers' decay, or the
+    rise of motors' and links' friction."""
     x = {n: first[n] for n in ("q", "theta")}
     swing = fastest(robot, x, np.zeros(0) if sigma is None else sigma.max(axis=1))[0]
     rise = robot.motor_friction / robot.friction_smoothing + robot.motor_damping
     inertia = np.diag(robot.motor_inertia)
-    M = function(robot.links, "mass_matrix")(x["q"]).full()
-    dampers = [j.spring.damping * (1 / inertia[m] + np.linalg.inv(M)[j.v, j.v]) for j in robot.joints for m in j.theta]
-    return max(swing, *dampers, *(rise[m] / b for m, b in zip(robot.elastic_motors, inertia, strict=True)))
+    light = np.diag(np.linalg.inv(function(robot.links, "mass_matrix")(x["q"]).full()))
+    dampers = [j.spring.damping * (1 / inertia[m] + light[j.v]) for j in robot.joints for m in j.theta]
+    links = robot.link_friction / robot.link_smoothing + robot.link_damping
+    links[list(robot.rigid)] += rise[list(robot.rigid_motors)]
+    motors = (rise[m] / b for m, b in zip(robot.elastic_motors, inertia, strict=True))
+    return max(swing, *dampers, *(links * light), *motors)

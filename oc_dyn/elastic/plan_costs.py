@@ -1,7 +1,8 @@
 """What plans of a given duration make small: losses, mechanical work, electrical energy; in the Problem and after it.
 
-Work and electrical energy count where they are drawn, motor by motor: what a motor gives back is lost. In the Problem
-that is a slack above the power at Gauss-Lobatto's points of each interval.
+Work and electrical energy count where they are drawn, motor by motor: what a motor gives back is lost. With gears that
+mix motors the power of each is that at its rotor, torque gear^-T tau_m times speed gear v. In the Problem that is a
+slack above the power at Gauss-Lobatto's points of each interval.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import numpy as np
 
 from ..optimal_control.polynomials import lobatto
 from ..types import Array
+from .electrical import at_rotors
 from .model import ElasticRobot
 from .plan_outputs import motor_speeds
 
@@ -25,7 +27,8 @@ _GAUSS, _PARTS = 4, 8  # points in parts of a piece, afterwards
 def drawn_power(task: Any, tau_m: Any, speed: Any) -> Any:
     """(tau_m, K) power [W] of each motor that counts, of either sign."""
     if task.objective == "work":
-        return tau_m * speed
+        torque, turning = at_rotors(task.elastic, tau_m, speed)
+        return torque * turning
     return task.electrical.power(task.elastic, tau_m, speed)
 
 

@@ -15,6 +15,7 @@ from ..types import Array, Numbers
 from .damped_along import DampedDeflections
 from .damped_flat import damped_flat_map, wanted_continuity
 from .drives import at_drives
+from .effects import refuse_effects
 from .electrical import MotorElectrics
 from .model import ElasticRobot
 from .motor_side import at_motors
@@ -62,6 +63,7 @@ def outputs_along(
 
     sigma: [sigma, dsigma, ...] (K, n) at these times, or a Trajectory, which springs with dampers need.
     """
+    refuse_effects("outputs_along", elastic)
     times, order = np.asarray(t, float), known_order(elastic, motion)
     derivatives = motion.sample(times).derivatives
     whole = jets_of(sigma, order) if isinstance(sigma, Trajectory) else None

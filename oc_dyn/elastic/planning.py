@@ -17,7 +17,7 @@ import numpy as np
 
 from ..errors import CheckWarning, ModelError, OrderError, ShapeError, SolveError
 from ..interrupts import deadline, watched
-from ..numbers import as_floats
+from ..numbers import as_floats, shortened
 from ..optimal_control.problem import Problem
 from ..planning.arguments import check_smooth, vector
 from ..planning.limits import Limits
@@ -25,7 +25,7 @@ from ..planning.obstacles import obstacles_of
 from ..planning.quantities import DYNAMIC
 from ..scene import Scene
 from ..types import Array, Numbers
-from ..validation import count, flag, number, one_of
+from ..validation import count, flag, name_of, number, one_of
 from .damped_flat import wanted_continuity
 from .electrical import MotorElectrics
 from .flat_motion import FlatMotion, check_flat, flat_expressions, flat_motion
@@ -76,13 +76,14 @@ def plan_elastic(
     continuity: of q; default 4, for a continuous motor torque, or 5 with a limit of its rate (reduced model); one less
         where all springs are damped.
     objective: "time" for the shortest time; others in the given `duration` [s]: "energy" for the least integral of the
-        squared motor torques, each divided by its limit, the loss in motors' windings; "work" for the mechanical work
-        [J] that motors do, and "electrical_energy" for the energy [J] that they draw, by `electrical`, where what a
-        motor gives back does not count; "speed" for the largest `speed` at the end, which is free.
+        squared motor torques, each divided by its limit, the loss in motors' windings where gears do not mix motors;
+        "work" for the mechanical work [J] that motors do at their rotors, and "electrical_energy" for the energy [J]
+        that they draw, by `electrical`, where what a motor gives back does not count; "speed" for the largest `speed`
+        at the end, which is free.
     motor_torque [Nm], motor_torque_rate [Nm/s], motor_speed [rad/s], deflection [rad]: numbers or one a motor (one a
-        row of theta for the last two), None for none. electrical: MotorElectrics, whose current, voltage and
-        torque-speed curve are limits, too. limits: Limits of the links, default those of the robot; torques in them are
-        left out, as the motors have their own.
+        row of theta for the last two), as seen at the joints, None for none. electrical: MotorElectrics, whose current,
+        voltage and torque-speed curve are limits, too. limits: Limits of the links, default those of the robot; torques
+        in them are left out, as the motors have their own.
     sigma: stiffnesses of the joints that vary theirs, held constant, or a PlannedStiffness, for those that are planned
         together with the motion.
     speed: casadi.Function (q, v) -> a number, for the objective "speed".
@@ -106,6 +107,7 @@ def plan_elastic(
     can meet or that are in collision, and where nothing bounds the time; SolveError if the solver fails, its trajectory
     the motion of the links of the last iterate.
     """
+    _check_words(elastic, limits, say, objective, solver)
     rate = motor_torque_rate is not None
     continuity = wanted_continuity(elastic, "torque_rate" if rate else "torque") if continuity is None else continuity
     given = {
@@ -116,10 +118,10 @@ def plan_elastic(
     }
     given |= _electrical(elastic, electrical, objective)
     given = {k: x for k, x in given.items() if x is not None}
-    limits = (Limits.of(elastic.links) if limits is None else limits).without(*DYNAMIC)
+    limits = Limits.of(elastic.links) if limits is None else limits
     one_of("check", check, ("warn", "raise", "off"))
     one_of("kind of derivatives", derivatives, ("ad", "analytic"))
-    compiled = flag("plan_elastic: compiled", compiled)
+    limits, compiled = limits.without(*DYNAMIC), flag("plan_elastic: compiled", compiled)
     kind = _kind(objective, duration, q_goal, speed, flag("plan_elastic: periodic", periodic))
     ends = _ends(elastic, kind, q_start, q_goal)
     count("plan_elastic: interior", interior)
@@ -152,9 +154,19 @@ def plan_elastic(
     return plan
 
 
+def _check_words(elastic: Any, limits: Any, say: Any, objective: Any, solver: Any) -> None:
+    if not isinstance(elastic, ElasticRobot):
+        raise ShapeError(f"plan_elastic: got {type(elastic).__name__}, expected an ElasticRobot")
+    one_of("objective", objective, OBJECTIVES)
+    name_of("plan_elastic: solver", solver)
+    if limits is not None and not isinstance(limits, Limits):
+        raise ShapeError(f"plan_elastic: limits is {shortened(limits)}, expected od.Limits")
+    if say is not None and not callable(say):
+        raise ShapeError(f"plan_elastic: say is {shortened(say)}, expected a function (problem, flat)")
+
+
 def _kind(objective: str, duration: Any, q_goal: Any, speed: Any, periodic: bool) -> str:
     """Kind of the ends of an ElasticTask; what does not go together is refused."""
-    one_of("objective", objective, OBJECTIVES)
     if (objective != "time") != (duration is not None):
         raise ShapeError(
             f"plan_elastic: give a duration with objective={objective!r}" if duration is None

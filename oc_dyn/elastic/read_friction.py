@@ -13,6 +13,7 @@ from ..friction import SMOOTHING, coulomb
 from ..model.loops import LoopRobot
 from ..model.parameters import of_joints
 from ..model.robot import Robot
+from ..numbers import shortened
 from ..types import Array
 from .read_motors import MotorReader
 
@@ -75,11 +76,11 @@ def _read(reader: MotorReader, names: tuple[str, str, str], values: tuple[Any, A
 
 def _side(joint_friction: Any, problems: list[str]) -> str | bool | None:
     """Where the friction of the robot's joints counts: "links", "motors"; False or None: nowhere."""
-    if joint_friction is None or joint_friction in SIDES:
+    if joint_friction is None or (isinstance(joint_friction, str) and joint_friction in SIDES):
         return joint_friction
     if isinstance(joint_friction, (bool, np.bool_)):
         return "motors" if joint_friction else False
-    problems.append(f'joint_friction is {joint_friction!r}, expected "links", "motors", True, False or None')
+    problems.append(f'joint_friction is {shortened(joint_friction)}, expected "links", "motors", True, False or None')
     return False
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from ..errors import ShapeError, UnknownName
 from ..numbers import as_floats
+from .callables import FAILURES, failure
 from .potentials import Potential
 from .read_motors import number_or_nan
 from .read_springs import ONE_COORDINATE
@@ -85,8 +86,8 @@ def _potential(seen: Any, joints: Any, motors: int, energy: Any, what: str, prob
         made = ca.Function("energy", [x, theta], [ca.densify(found)])
         one = ca.sum1(ca.vec(found))
         at_zero = ca.Function("slope", [x, theta], [ca.gradient(one, ca.vertcat(x, theta))])(0, 0)
-    except (NotImplementedError, RuntimeError, TypeError, ValueError) as error:
-        problems.append(f"{what}: expected {expected}: {' '.join(str(error).split())[:200]}")
+    except FAILURES as error:
+        problems.append(f"{what}: expected {expected}: {failure(error)}")
         return None
     if found.shape != (1, 1) or not at_zero.is_regular():
         odd = f"shape {found.shape}" if found.shape != (1, 1) else "slopes at zero that are no numbers"

@@ -16,7 +16,7 @@ from .effects import read_effects
 from .potentials import Potential
 from .read_friction import link_reader, on_velocities
 from .read_motors import MotorReader
-from .springs import Spring
+from .springs import NoSpring, Spring
 
 ElasticRobot: TypeAlias = Any  # the model imports what is here
 
@@ -30,6 +30,10 @@ def with_errors(
     stiffness_of_all = 1.0 if isinstance(stiffness, Mapping) else 1.0 + _error("stiffness", stiffness)
     stiffness = _factors("stiffness", stiffness, names, f"elastic joint of {elastic.name}")
     factor = {**dict.fromkeys(names, 1.0), **stiffness}
+    shared = [j.name for j in elastic.joints if j.name in stiffness and isinstance(j.spring, NoSpring)]
+    if shared and stiffness_of_all == 1.0:
+        text = f"with_errors: {', '.join(shared)} has no spring of its own, but springs across joints; give stiffness"
+        raise ModelError(elastic.name, [text + " as a number, for all springs"])
     m, d, f = (
         1.0 + _error(name, x)
         for name, x in (("motor_inertia", motor_inertia), ("damping", damping), ("friction", friction))
@@ -38,8 +42,9 @@ def with_errors(
     real = replace(
         elastic,
         joints=tuple(replace(j, spring=_damped(j.spring.scaled(factor[j.name]), d)) for j in elastic.joints),
-        links=rebuilt(elastic.links, mass_of=mass_of),
+        links=rebuilt(elastic.links, {n: m * x for n, x in _armature(elastic).items()}, mass_of),
         motor_inertia=m * elastic.motor_inertia,
+        stiffness_inertia=m * elastic.stiffness_inertia,
         coupling=elastic.coupling and elastic.coupling.scaled(m),
         parallel=_scaled(elastic.parallel, stiffness_of_all),
         across=_scaled(elastic.across, stiffness_of_all),
@@ -80,6 +85,14 @@ def with_friction(
     if problems:
         raise ModelError(elastic.name, problems)
     return replace(elastic, **own)
+
+
+def _armature(elastic: ElasticRobot) -> dict[str, float]:
+    """{joint: inertia} of the motors of rigid joints, which is in the links."""
+    names = elastic.drives or [j.name for j in elastic.links.joints for _ in range(j.nv)]
+    tree = elastic.links.tree if isinstance(elastic.links, LoopRobot) else elastic.links
+    found = {names[v]: tree.joint(names[v]).armature for v in elastic.rigid}
+    return {name: x for name, x in found.items() if x}
 
 
 def _scaled(potential: Potential | None, factor: float) -> Potential | None:

@@ -19,14 +19,19 @@ _KINDS = {"revolute": "hinge", "continuous": "hinge", "prismatic": "slide", "sph
 def mjcf(rotors: Any) -> str:
     """MJCF of a RotorRobot: bodies, joints with their armature, gravity; no limits, no friction, no geometry.
 
-    Linear springs and their dampers are fixed tendons (theta - q), so that MuJoCo has them without help; other springs
-    are refused there, and motors too where friction acts: apply `torques` to the model of `rotors.robot` instead.
+    Linear springs and their dampers are fixed tendons (theta - q), so that MuJoCo has them without help. Friction and
+    damping of motors and links are left to the caller; other springs, parallel ones among them, and laws of friction
+    are refused: apply `torques` to the model of `rotors.robot` instead.
     Raises ModelError for kinds of joints that MuJoCo does not have.
     """
     elastic, robot = rotors.elastic, rotors.robot
     other = [j.name for j in elastic.joints if not isinstance(j.spring, LinearSpring)]
     if other:
         raise ModelError(elastic.name, [f"mjcf: the spring of {other[0]} is not linear; tendons of MuJoCo are"])
+    for there, what in ((elastic.parallel, "parallel springs"), (elastic.effects, "laws of friction")):
+        if there:
+            text = f"mjcf: {what} are not written; apply `torques` to the model of `rotors.robot` instead"
+            raise ModelError(elastic.name, [text])
     _check_kinds("mjcf", robot, _KINDS)
     lines = [f"<mujoco model={quoteattr(robot.name)}>"]
     lines.append('<compiler angle="radian" autolimits="false" balanceinertia="false"/>')

@@ -17,13 +17,15 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from ..errors import ModelError
+from ..errors import ModelError, ShapeError
 from ..model.inertia import Inertia, unphysical
 from ..model.loops import LoopRobot
 from ..model.robot import Joint, Robot, assemble
 from ..types import Array, Matrix
+from ..validation import flag
 from .coupling import motor_coupling
-from .forward_dynamics import forces
+from .effects import effects_at
+from .forward_dynamics import loaded_forces
 from .model import ElasticRobot
 
 GROUND = "ground"
@@ -36,8 +38,8 @@ class RotorRobot:
 
     robot: a Robot; the rotor of a motor is <motor>.rotor, body and joint. ratio (theta,): rotor angles per theta.
     carried: whether the rotors turn with the links. torques: casadi.Function (q, v, theta, dtheta, tau_m) ->
-    (robot.nv,) generalised forces of springs, their dampers, friction and motors: with them the accelerations of
-    `robot` are those of the elastic robot.
+    (robot.nv,) generalised forces of springs, parallel ones included, their dampers, damping and friction of motors
+    and links, laws without memory, and motors: with them the accelerations of `robot` are those of the elastic robot.
     """
 
     elastic: ElasticRobot
@@ -77,11 +79,14 @@ def with_rotors(elastic: ElasticRobot, *, carried: bool | None = None) -> RotorR
     carried: True: rotors turn on the links before their joints, by the gear ratio: the complete model; False: they
         stand on the ground: the reduced one; None: as the elastic robot has it. With True the reduced model's
         neglect can be measured, on floating bases too.
-    Raises ModelError for loops, drives of stiffness, coordinates sigma, motors whose inertias are coupled; for carried
+    Raises ModelError for loops, drives of stiffness, coordinates sigma, motors whose inertias are coupled, laws of
+    friction with a memory, as bodies have none; for carried
     rotors besides for gears that mix motors, a coupling that is not that of motor_coupling, links lighter than their
     rotors.
     """
-    carried = elastic.coupling is not None if carried is None else carried
+    if not isinstance(elastic, ElasticRobot):
+        raise ShapeError(f"with_rotors: got {type(elastic).__name__}, expected an ElasticRobot")
+    carried = elastic.coupling is not None if carried is None else flag("with_rotors: carried", carried)
     problems = _problems(elastic, carried)
     if problems:
         raise ModelError(elastic.name, problems)
@@ -101,6 +106,9 @@ def _problems(elastic: ElasticRobot, carried: bool) -> list[str]:
         problems.append(f"with_rotors: joint {elastic.links.mimics[0].name!r} follows another; rotors of such are open")
     if elastic.adjusted:
         problems.append(f"with_rotors: the stiffness of {elastic.adjusted[0].name} is a coordinate, which has no body")
+    remembers = sorted({f"{type(e.law).__name__} at {e.name}" for e in elastic.effects if e.law.memory})
+    if remembers:
+        problems.append(f"with_rotors: {', '.join(remembers)} have a memory; take without_laws(), or laws without one")
     B, gear = elastic.motor_inertia, elastic.gear
     if np.any(B - np.diag(np.diag(B))):
         problems.append("with_rotors: inertias of motors are coupled; give one per motor")
@@ -185,6 +193,8 @@ def _torques(elastic: ElasticRobot, robot: Robot, ratio: Array) -> ca.Function:
     sizes = {"q": elastic.nq, "v": elastic.nv, "theta": len(ratio), "dtheta": len(ratio)}
     sizes["tau_m"] = len(elastic.motor_names)
     x = {name: ca.SX.sym(name, n) for name, n in sizes.items()}
-    link, motor = forces(elastic, x["q"], x["v"], x["theta"], x["dtheta"], [], x["tau_m"])
-    tau = ca.densify(ca.vertcat(link, motor / ca.DM(ratio)))[_rows(elastic, robot)[1]]
+    at = x["q"], x["v"], x["theta"], x["dtheta"]
+    extra = effects_at(elastic, *at, [], ca.SX(0, 1))
+    link, motor = loaded_forces(elastic, *at, [], x["tau_m"] + extra.motors)
+    tau = ca.densify(ca.vertcat(link + extra.links, motor / ca.DM(ratio)))[_rows(elastic, robot)[1]]
     return ca.Function("rotor_torques", list(x.values()), [tau], list(x), ["tau"])

@@ -15,6 +15,7 @@ from ..lie.time_derivatives import time_derivatives
 from ..numbers import are_sane, as_floats, shortened
 from ..types import Array
 from . import inverse
+from .callables import FAILURES, failure
 
 ALL = (-np.inf, np.inf)
 
@@ -171,9 +172,16 @@ def stiffness_of(torques: Any, z: Any) -> Any:
 
 
 def value(law: Callable[..., Any], *arguments: Any) -> ca.SX:
-    """What a law gives, a casadi.Function or a callable, as an expression."""
-    result = law(*arguments)
-    return ca.SX(result[0] if isinstance(result, (tuple, list)) else result)
+    """What a law gives, a casadi.Function or a callable, as an expression; ModelError where it fails."""
+    given = f"{len(arguments)} scalar" + "s" * (len(arguments) > 1)
+    if not callable(law):
+        raise ModelError("spring", [f"its law is {shortened(law)}, expected a casadi.Function or callable of {given}"])
+    try:
+        result = law(*arguments)
+        return ca.SX(result[0] if isinstance(result, (tuple, list)) else result)
+    except FAILURES as error:
+        text = f"its law fails on {given} of casadi: {failure(error)}"
+        raise ModelError("spring", [text]) from error
 
 
 def times(factor: float, span: tuple[float, float] | None) -> tuple[float, float] | None:

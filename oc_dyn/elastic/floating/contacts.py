@@ -15,7 +15,7 @@ from ...lie.time_derivatives import time_derivatives
 from ...ports import derivative_name
 from ...subexpressions import merged
 from ..model import ElasticRobot, columns
-from .flatness import base_map, check_floating, check_full_rank
+from .flatness import base_map, check_floating, check_full_rank, contact_names
 
 _SINGULAR = 1e-12  # of the largest pivot of G G^T
 
@@ -30,6 +30,7 @@ def contact_flat_map(elastic: ElasticRobot, contacts: Sequence[str], order: int 
     Raises OrderError for damped springs, ModelError, UnknownName.
     """
     check_floating("contact_flat_map", elastic)
+    contacts = contact_names("contact_flat_map", contacts)
     flat = function(elastic, "elastic_flat_map", order=order, method=method, external_wrenches=True)
     names = [n for n in flat.name_in() if not n.endswith("w_ext")]
     x = {n: ca.SX.sym(n, *flat.size_in(n)) for n in names}
@@ -55,6 +56,7 @@ def contact_forces(elastic: ElasticRobot, contacts: Sequence[str], order: int = 
     singular, as feet in a line, results are not numbers.
     """
     check_floating("contact_forces", elastic)
+    contacts = contact_names("contact_forces", contacts)
     order = validation.count("contact_forces: order", order)
     check_full_rank("contact_forces", elastic.links, elastic, contacts)
     q = ca.SX.sym("q", elastic.nq)

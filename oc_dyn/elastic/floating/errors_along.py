@@ -23,10 +23,11 @@ import numpy as np
 
 from ... import validation
 from ...errors import ShapeError
-from ...numbers import are_sane
+from ...numbers import are_sane, shortened
 from ...types import Array, Numbers
 from ..model import ElasticRobot
 from .contacts import contact_flat_map
+from .flatness import check_floating, contact_names
 from .stance import stance_rates
 
 _ROWS = 20_000  # times, of each of which a column is kept
@@ -62,6 +63,11 @@ def motion_error(
     integrated, fourth order; spring oscillations are to be resolved. start (size,): error of the state at the start.
     Raises ShapeError for motions that lack an output.
     """
+    check_floating("motion_error", elastic)
+    contacts = contact_names("motion_error", contacts)
+    dt = validation.number("motion_error: dt", dt, above=0)
+    if not isinstance(motion, ca.Function) or motion.n_in() != 1:
+        raise ShapeError(f"motion_error: the motion is {shortened(motion)}, expected a casadi.Function t -> q, v, ..")
     flat = contact_flat_map(elastic, tuple(contacts))
     missing = [n for n in flat.name_in() if n not in motion.name_out() and flat.size_in(n)[1]]
     if missing:

@@ -16,14 +16,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import casadi as ca
 import numpy as np
 
 from ... import validation
-from ...errors import ModelError
+from ...errors import ModelError, ShapeError
 from ...kinematics.contact import contact_points
 from ...model.robot import Robot
+from ...numbers import shortened
 from ...types import Array, Numbers
 from ..model import ElasticRobot
 
@@ -55,6 +57,8 @@ class Flatness:
 
 def flatness(elastic: ElasticRobot, contacts: Sequence[str], q: Numbers) -> Flatness:
     """Flatness of a robot with a free joint at q (nq,), frames `contacts` being held to the ground as points."""
+    check_floating("flatness", elastic)
+    contacts = contact_names("flatness", contacts)
     G = np.array(base_map(elastic, contacts)(_configuration(elastic, q)))
     U, s, _ = np.linalg.svd(G) if G.shape[1] else (np.eye(len(G)), np.zeros(0), None)
     s = np.concatenate([s, np.zeros(len(G) - len(s))])
@@ -69,6 +73,15 @@ def base_map(elastic: ElasticRobot, contacts: Sequence[str]) -> ca.Function:
     dp = ca.vec(contact_points(elastic.links, tuple(contacts))(q, v)[1])
     G = ca.densify(ca.jacobian(dp, v)[:, list(elastic.unactuated)].T)
     return ca.Function("base_map", [q], [G], ["q"], ["G"])
+
+
+def contact_names(what: str, contacts: Any) -> tuple[str, ...]:
+    """Names of frames in contact, each once; ShapeError for anything else."""
+    if not isinstance(contacts, (tuple, list)) or not all(isinstance(x, str) for x in contacts):
+        raise ShapeError(f"{what}: contacts is {shortened(contacts)}, expected names of frames, () in flight")
+    if len(set(contacts)) < len(contacts):
+        raise ShapeError(f"{what}: contacts is {shortened(contacts)}, which names a frame twice")
+    return tuple(contacts)
 
 
 def check_floating(what: str, elastic: ElasticRobot) -> None:

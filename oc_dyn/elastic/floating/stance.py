@@ -10,10 +10,11 @@ import casadi as ca
 from ...errors import ModelError
 from ...function import function
 from ...subexpressions import merged
-from ..forward_dynamics import forces
+from ..effects import effects_at
+from ..forward_dynamics import loaded_forces
 from ..model import ElasticRobot
 from ..plant import plant
-from .flatness import check_floating
+from .flatness import check_floating, contact_names
 
 
 def stance_rates(elastic: ElasticRobot, contacts: Sequence[str], method: str | None = None) -> ca.Function:
@@ -22,13 +23,18 @@ def stance_rates(elastic: ElasticRobot, contacts: Sequence[str], method: str | N
 
     gains (2,) [1/s2, 1/s]: take back what is open, as in constrained_dynamics; of points that is their velocity, the
     second. method: of constrained_dynamics. Without contacts it is flight, f is empty. The rotors move by their springs
-    alone (reduced model): contacts act on them through the links.
+    alone (reduced model): contacts act on them through the links. Damping, friction, parallel springs and laws of
+    with_friction count as in the plant.
     """
     check_held("stance_rates", elastic)
+    contacts = contact_names("stance_rates", contacts)
     parts = plant(elastic).parts
     x, u, gains = ca.SX.sym("x", plant(elastic).size), ca.SX.sym("u", plant(elastic).controls), ca.SX.sym("gains", 2)
     s = {name: x[part] for name, part in parts.items()}
-    link, motor = forces(elastic, s["q"], s["v"], s["theta"], s["dtheta"], [], u)
+    at = s["q"], s["v"], s["theta"], s["dtheta"]
+    extra = effects_at(elastic, *at, [], s.get("friction", ca.SX(0, 1)))
+    link, motor = loaded_forces(elastic, *at, [], u + extra.motors)
+    link = link + extra.links
     if contacts:
         held = function(
             elastic.links, "constrained_dynamics", contacts=tuple(contacts), baumgarte=True, method=method,
@@ -38,7 +44,7 @@ def stance_rates(elastic: ElasticRobot, contacts: Sequence[str], method: str | N
         dv, f = function(elastic.links, "forward_dynamics")(s["q"], s["v"], link), ca.SX(0, 1)
     d2theta = ca.inv(ca.DM(elastic.motor_inertia)) @ motor
     rate: Any = elastic.links.configuration_rate(s["q"], s["v"])
-    rates = ca.vertcat(rate, dv, s["dtheta"], d2theta)
+    rates = ca.vertcat(rate, dv, s["dtheta"], d2theta, extra.memory_rate)
     return ca.Function("stance", [x, u, gains], merged([ca.densify(rates), ca.densify(f)]), _PORTS, ["dx", "f"])
 
 
@@ -47,13 +53,13 @@ _PORTS = ["x", "u", "gains"]
 
 def touch_down(elastic: ElasticRobot, contacts: Sequence[str]) -> ca.Function:
     """casadi.Function x -> x after, impulse (3 k,): the points stop at once, inelastically. Springs let no impulse
-    through: rotors keep their speeds."""
+    through: rotors keep their speeds, laws of friction their memory."""
     check_held("touch_down", elastic)
     parts = plant(elastic).parts
     x = ca.SX.sym("x", plant(elastic).size)
-    q, v = x[parts["q"]], x[parts["v"]]
+    q, v, rest = x[parts["q"]], x[parts["v"]], x[parts["v"].stop :]
     after, impulse = function(elastic.links, "impact", contacts=tuple(contacts))(q, v, 0)
-    whole = ca.vertcat(q, after, x[parts["theta"]], x[parts["dtheta"]])
+    whole = ca.vertcat(q, after, rest)
     return ca.Function("touch_down", [x], [ca.densify(whole), ca.densify(impulse)], ["x"], ["x_after", "impulse"])
 
 

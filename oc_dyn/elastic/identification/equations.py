@@ -8,7 +8,6 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from ...friction import SMOOTHING
 from ...function import function
 from ...model.canonical import canonical
 from ...subexpressions import merged
@@ -39,7 +38,8 @@ def equations(unknowns: Unknowns) -> Equations:
     """Equations of a robot.
 
     motor:  rho_i (B theta'' + d theta' + f tanh(theta' / s) + phi(z) + D z' )_i + offset = tau_m_i
-    link:   M(q) q'' + n(q, q') + d q' + f tanh(q' / s) - (phi(z) + D z') + offset = 0, or tau_m of a rigid joint
+    link:   M(q) q'' + n(q, q') + d q' + f tanh(q' / s) + U'(q) - (phi(z) + D z') + offset = 0, or tau_m of a rigid
+            joint, U the energy of parallel springs, which is known
     sensor: phi(z) + D z' + offset = tau,    z = rho theta - q, rho before theta everywhere; rho = 1 as a factor of
     the motors' equation where the encoder's side alone is in question.
     """
@@ -72,7 +72,7 @@ def equations(unknowns: Unknowns) -> Equations:
     names = list(e.theta_names)
     own = ca.vertcat(*rows)
     link = _links(u, q, v, dv, x)
-    sign = [_sign(sliding[k], variance[k], SMOOTHING) for k in range(e.nv)]
+    sign = [_sign(sliding[k], variance[k], float(e.link_smoothing[k])) for k in range(e.nv)]
     link = link + u.of(x, "link_friction") * ca.vertcat(*sign)
     rigid = [-friction(m, v[k], k) for m, k in zip(e.rigid_motors, e.rigid, strict=True)]
     driving = joint_torques(e, ca.vertsplit(spring), rigid)
@@ -104,11 +104,13 @@ def _sign(speed: Any, variance: Any, smoothing: Any) -> Any:
 
 
 def _links(u: Unknowns, q: Any, v: Any, dv: Any, x: Any) -> Any:
-    """Torques that the links' motion takes, without Coulomb friction."""
+    """Torques that the links' motion and parallel springs take, without Coulomb friction."""
     e = u.elastic
     friction = u.of(x, "link_damping") * v + u.of(x, "link_offset")
     if u.links == "unused":
         return friction
+    if e.parallel is not None:
+        friction = friction + e.parallel.slopes([q])[0][0]
     if u.base is None:
         return function(e.links, "inverse_dynamics")(q, v, dv) + friction
     rotors = ca.DM(armatures(canonical(e.links)))

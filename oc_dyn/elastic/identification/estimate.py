@@ -13,6 +13,7 @@ from ... import validation
 from ...errors import ShapeError, SolveError
 from ...types import Array
 from ..model import ElasticRobot
+from .doubts import unexplained, warn_of_doubts
 from .equations import KINDS, Equations, equations
 from .filters import REACH
 from .identifiability import check_identifiable
@@ -80,7 +81,11 @@ def identify_elastic(
     each curved spring a zero within the steps of its encoders. Encoders that stand still do not have independent
     errors: rows where a joint's do are left out, unless one does all the time, as of a motor that is held. Noise of
     torques must be independent of the encoders'.
-    Raises ModelError for robots with loops, joints of several coordinates, variable stiffness or coupling; ShapeError;
+    A ModelWarning names what is not believable: inertias or stiffnesses below zero or far from the robot given, torques
+    that the model does not explain; wrong units or signs of recordings do that.
+    Parallel springs and smoothings of friction are known, as the robot has them.
+    Raises ModelError for robots with loops, joints of several coordinates, variable stiffness, springs across joints,
+    laws of friction for simulation alone, or coupling; ShapeError;
     SolveError naming the parameters that recordings do not tell.
     Sources: Janot, Vandanjon and Gautier 2014 (instruments for robots); Newey and West 1987, Andrews 1991
     (covariance); Albu-Schaeffer and Hirzinger 2001 (elastic joints).
@@ -105,7 +110,7 @@ def identify_elastic(
         "link_rows": links != "unused" and any(not x.by_hand for x in given),
     }
     there["offsets"] = False
-    eq = equations(unknowns(elastic, springs, links, **flags, transmission=transmission, known=known or {}, **there))
+    eq = equations(unknowns(elastic, springs, links, **flags, transmission=transmission, known=known, **there))
     band = min(BANDWIDTH, *(REACH / x.dt for x in given)) if bandwidth is None else bandwidth
     band = validation.number("identify_elastic: bandwidth", band, above=0)
     for k, x in enumerate(given):
@@ -204,6 +209,8 @@ def _estimated(eq: Equations, given: list[Recording], band: float, confidence: f
     x = u.start.copy()
     x[asked.rows] = values[:n]
     facts = _noise(eq, halves), _offsets(eq, halves)
+    shares = unexplained(len(eq.names), halves, [_sizes(h, values) for h in halves])
+    warn_of_doubts(eq, names[:n], values[:n], half[:n], shares)
     return ElasticIdentification(eq, tuple(names[:n]), values[:n], half, covariance, x, conditioned, band, *facts)
 
 
@@ -219,10 +226,15 @@ def _moved(halves: list[_Halves], step: Array) -> list[_Halves]:
 def _weights(h: _Halves, values: Array, start: bool = False) -> Array:
     """(E,) inverse variances of what equations leave, bounded by a small part of the torques in them; at the start
     those of the torques: parameters that are all wrong by the same factor leave nothing of motors that are off."""
-    parts = np.sum(np.array([h.even.rms(column) for column in np.moveaxis(h.even.J * values, 2, 0)]) ** 2, axis=0)
-    sizes = np.sqrt(parts + h.even.rms(h.even.compared) ** 2)
+    sizes = _sizes(h, values)
     noise = sizes if start else np.maximum(h.even.rms(h.even.left), _QUIET * sizes)
     return 1 / np.where(noise > 0, noise, 1.0) ** 2
+
+
+def _sizes(h: _Halves, values: Array) -> Array:
+    """(E,) rms of the torques in each equation, which may compensate each other."""
+    parts = np.sum(np.array([h.even.rms(column) for column in np.moveaxis(h.even.J * values, 2, 0)]) ** 2, axis=0)
+    return np.sqrt(parts + h.even.rms(h.even.compared) ** 2)
 
 
 def _normal(halves: list[_Halves], weights: list[Array]) -> tuple[Array, Array]:

@@ -15,6 +15,7 @@ from ...identification.criterion import GramCriterion
 from ...identification.excitation import PeriodicMotion
 from ...interrupts import TIME_LIMIT, iteration_watch, solver_run
 from ...types import Array, Numbers
+from ..effects import refuse_effects
 from ..model import ElasticRobot
 from .equations import Equations, equations
 from .unknowns import LINKS, unknowns
@@ -56,6 +57,7 @@ def exciting_motion(
     """
     if not isinstance(elastic, ElasticRobot):
         raise ShapeError(f"{_WHERE}: got {type(elastic).__name__}, expected an ElasticRobot")
+    refuse_effects(_WHERE, elastic)
     elastic = elastic.undamped()
     eq = _equations(elastic, springs, links, spring_damping, link_friction)
     limits = _limits(elastic, torque_limit, margin)

@@ -86,8 +86,8 @@ class ElasticIdentification(ReadOnlyArrays):
 
     def robot(self) -> ElasticRobot:
         """The identified robot. Frictions and dampings below zero, as noise may make them, become zero; base parameters
-        become inertial parameters that bodies can have, near those of the robot given. Friction of the links beyond the
-        springs is not in it. LimitError for a stiffness or motor inertia that is not positive."""
+        become inertial parameters that bodies can have, near those of the robot given. LimitError for a stiffness or
+        motor inertia that is not positive."""
         e, u = self.elastic, self.equations.unknowns
         B = np.array(u.motor_inertia(self.x))
         if np.linalg.eigvalsh(B).min() <= 0:
@@ -96,11 +96,10 @@ class ElasticIdentification(ReadOnlyArrays):
         gear = np.array(e.gear)
         if u.transmission == "gear":
             gear[list(e.elastic_motors)] /= u.of(self.x, "transmission")[:, None]
-        damping, friction = (np.maximum(u.of(self.x, n), 0.0) for n in ("motor_damping", "motor_friction"))
+        names = ("motor_damping", "motor_friction", "link_damping", "link_friction")
+        rubbing = {n: np.maximum(u.of(self.x, n), 0.0) for n in names}
         links = e.links if u.base is None else self._links()
-        return replace(
-            e, joints=joints, motor_inertia=B, gear=gear, motor_damping=damping, motor_friction=friction, links=links
-        )
+        return replace(e, joints=joints, motor_inertia=B, gear=gear, links=links, **rubbing)
 
     def _spring(self, k: int) -> Spring:
         e, u = self.elastic, self.equations.unknowns

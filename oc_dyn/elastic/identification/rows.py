@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...errors import ShapeError
-from ...friction import SMOOTHING
 from ...types import Array
 from .equations import Equations
 from .filters import EDGE, REACH, derivatives, low_pass_margin, low_passed, positions_margin, speeds
@@ -95,9 +94,11 @@ def states(eq: Equations, recording: Recording, halves: bool = True) -> list[lis
     halves=False: one by all of them."""
     e, dt = eq.unknowns.elastic, recording.dt
     both = np.vstack([recording.q, recording.theta])
-    smoothing = np.array([SMOOTHING] * e.nv + [e.friction_smoothing[m] for m in e.elastic_motors])
+    u = eq.unknowns
+    rub = [row in u.asked or u.start[row] != 0 for row in u.rows["link_friction"]]  # links that have Coulomb friction
+    smoothing = np.append(np.where(rub, e.link_smoothing, np.inf), [e.friction_smoothing[m] for m in e.elastic_motors])
     for m, v in zip(e.rigid_motors, e.rigid, strict=True):
-        smoothing[v] = e.friction_smoothing[m]
+        smoothing[v] = min(smoothing[v], e.friction_smoothing[m])
     even, odd, variance = _of_halves(both, dt, np.full(len(both), EDGE))
     # the variance of differentiated white noise grows with the cube of the edge
     share = np.maximum(variance / smoothing**2, 1e-300)

@@ -14,6 +14,7 @@ from ...errors import ModelError, ShapeError, UnknownName
 from ...model.loops import LoopRobot
 from ...regressor.base_parameters import BaseParameters, base_parameters
 from ...types import Array
+from ..callables import FAILURES, failure
 from ..model import ElasticRobot
 from ..springs import LinearSpring, NonlinearSpring
 
@@ -74,7 +75,7 @@ class _Rows:
 
 def unknowns(
     elastic: ElasticRobot, springs: Any, links: str, *, motor_inertia: bool, motor_friction: bool, spring_damping: bool,
-    link_friction: bool, transmission: str | None, known: Mapping[str, float], motors: bool, sensors: bool,
+    link_friction: bool, transmission: str | None, known: Mapping[str, float] | None, motors: bool, sensors: bool,
     link_rows: bool, offsets: bool,
 ) -> Unknowns:  # fmt: skip
     """Unknowns of a robot. motors, sensors, link_rows: whether any recording has equations of that kind;
@@ -123,7 +124,7 @@ def unknowns(
     )  # fmt: skip
 
 
-def _with_known(out: _Rows, known: Mapping[str, float]) -> tuple[Array, tuple[int, ...]]:
+def _with_known(out: _Rows, known: Mapping[str, float] | None) -> tuple[Array, tuple[int, ...]]:
     """(start, rows asked for) with the values that are given."""
     start, asked = np.array(out.values), list(out.asked)
     for name, value in validation.options_of("identify_elastic: known", known).items():
@@ -144,6 +145,11 @@ def _refuse(elastic: ElasticRobot, links: str) -> None:
         problems.append("robots with loops cannot be identified; identify each drive as a robot of one joint")
     elif elastic.nq != elastic.nv:
         problems.append("only joints of one coordinate can be identified; hold the others with Robot.locked")
+    if elastic.across is not None:
+        problems.append("springs across joints, or a matrix of stiffness, cannot be identified; only each joint's own")
+    if elastic.effects:
+        laws = ", ".join(sorted({f"{type(x.law).__name__} at {x.name}" for x in elastic.effects}))
+        problems.append(f"laws for simulation alone ({laws}) cannot be identified; take without_laws()")
     if not elastic.joints:
         problems.append("no joint is elastic; use oc_dyn.identification.identify")
     odd = [j.name for j in elastic.joints if len(j.theta) > 1 or j.spring.variable]
@@ -185,7 +191,10 @@ def _basis(joint: str, spring: Any, wanted: Any) -> Basis:
     if not isinstance(wanted, (tuple, list)) or not wanted or not all(callable(f) for f in wanted):
         raise ShapeError(f"{where}: expected a degree of a polynomial or a list of functions of the deflection")
     for f in wanted:
-        value = f(ca.SX.sym("z"))
+        try:
+            value = f(ca.SX.sym("z"))
+        except FAILURES as error:
+            raise ShapeError(f"{where}: a function of the basis fails on a casadi.SX: {failure(error)}") from error
         if not isinstance(value, (ca.SX, float, int)) or ca.SX(value).numel() != 1:
             raise ShapeError(f"{where}: a function of the basis does not give one value, written with casadi")
     return tuple(wanted)
