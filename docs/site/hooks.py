@@ -14,7 +14,12 @@ import oc_dyn as od
 
 ROOT = Path(__file__).resolve().parents[2]
 PICTURES = (".png", ".gif")
-WHOLE = {"README.md": "index.md", "CHANGELOG.md": "changelog.md", "results/README.md": "studies.md"}
+WHOLE = {
+    "README.md": "index.md",
+    "CHANGELOG.md": "changelog.md",
+    "results/README.md": "studies.md",
+    "results/VERDICT.md": "verdicts.md",
+}
 FOLDERS = {"": "index.md", "results": "studies.md", "problems": "gallery.md"}
 FENCE = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)\s]+)\)")
@@ -80,7 +85,8 @@ def _link(match, page, files):
     if target.startswith(("http", "#")):
         return match.group(0)
     place, _, anchor = target.partition("#")
-    base = {"index.md": "", "changelog.md": "", "studies.md": "results"}.get(page, f"docs/{page.rpartition('/')[0]}")
+    bases = {"index.md": "", "changelog.md": "", "studies.md": "results", "verdicts.md": "results"}
+    base = bases.get(page, f"docs/{page.rpartition('/')[0]}")
     path = _normal(f"{base}/{place}") if not page.startswith(("problems/", "gallery", "known")) else place
     found = _page_of(path, files)
     if found is None:

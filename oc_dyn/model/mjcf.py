@@ -11,16 +11,15 @@ import casadi as ca
 import numpy as np
 
 from ..errors import ModelError
-from ..lie.so3 import quat_to_rot
 from ..types import Array, Numbers
 from .builder import RobotBuilder
+from .mjcf_drives import effort, is_limited, is_off, notes_of_model, notes_of_several, of_ball, passive
 from .mjcf_read import MjcfFile, read_mjcf
 from .robot import Robot
 
 _FREE, _BALL, _SLIDE, _HINGE = range(4)
 _PLANE, _HFIELD, _SPHERE, _CAPSULE, _ELLIPSOID, _CYLINDER, _BOX, _MESH = range(8)
 _CONNECT, _WELD, _JOINT = range(3)
-_ON_JOINT = (0, 1)  # kinds of transmission: joint, joint in the parent's frame
 Pose = tuple[Array, Array]  # (R, p)
 
 
@@ -37,12 +36,16 @@ def load_mjcf(
     of the file. check_inertia: as of load_urdf.
     Links are bodies, "world" the root; sites are frames. Coordinates are measured from where the file draws the robot:
     MuJoCo's qpos less `ref`; od.interop.to_mujoco converts. Several joints of a body become links "<body>_1", ..
-    between. Damping, friction loss, armature, ranges, and limits of force, of joints and of actuators on joints through
-    their gears (the smaller of both directions), are read. Equalities: joint (a mimic joint where the polynomial is
+    between; names that the file does not give differ from all that it gives. Damping, friction loss, armature, ranges,
+    and limits of force, of joints and of actuators on joints through their gears (the smaller of both directions, of
+    all together), are read; armature and damping of actuators count to those of their joints. Flags that disable
+    limits, friction, damping, actuation or equalities hold. Equalities: joint (a mimic joint where the polynomial is
     straight, else a coupling), connect and weld (loops). Collision shapes are those of geoms that collide; excluded
-    pairs may touch. Includes and meshes are read in the folder of the file and below it. `robot.report` tells what
-    changes the motion but is not read: springs, tendons, equalities of tendons and flexes, fluid, plugins.
-    Raises FileNotFoundError; ModelError with MuJoCo's words, and where mujoco is not installed.
+    pairs may touch. Includes and meshes are read in the folder of the file and below it; MuJoCo opens no file.
+    `robot.report` tells what changes the motion but is not read: springs, damping that is not linear, tendons,
+    equalities of tendons and flexes, fluid, plugins.
+    Raises FileNotFoundError; ModelError with MuJoCo's words, for two equalities of one joint, bodies of other documents
+    (<attach>), files beyond the bounds of mjcf_read (10 000 elements), and where mujoco is not installed.
     Source: MJCF reference of MuJoCo (mujoco.readthedocs.io).
     """
     file = read_mjcf(path_or_xml)
@@ -75,8 +78,15 @@ def _named(names: bytes, at: int) -> str:
 
 
 def _pose(position: Any, quaternion: Any) -> Pose:
-    Q = np.array(quaternion, float)
-    return np.array(ca.DM(quat_to_rot(ca.DM(Q / np.linalg.norm(Q))))), np.array(position, float)
+    w, x, y, z = np.array(quaternion, float) / np.linalg.norm(quaternion)
+    R = np.array(
+        [
+            [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
+            [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
+            [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
+        ]
+    )
+    return R, np.array(position, float)
 
 
 def _times(a: Pose, b: Pose) -> Pose:
@@ -87,21 +97,53 @@ def _inverse(a: Pose) -> Pose:
     return a[0].T, -a[0].T @ a[1]
 
 
+def _new(name: str, taken: set[str]) -> str:
+    """The name, or with a number where it is taken; it is taken then."""
+    found, k = name, 1
+    while found in taken:
+        found, k = f"{name}_{k}", k + 1
+    taken.add(found)
+    return found
+
+
 class _Building:
     """A compiled model, in a RobotBuilder. body: names; at: {body: pose of its frame in the frame of its link}."""
 
     def __init__(self, file: MjcfFile, model: Any, builder: RobotBuilder) -> None:
         self.file, self.m, self.b = file, model, builder
         m = model
-        self.body = [self._name(m.name_bodyadr, i, f"body_{i}") for i in range(m.nbody)]
-        self.joint = [self._name(m.name_jntadr, j, f"{self.body[m.jnt_bodyid[j]]}_joint_{j}") for j in range(m.njnt)]
+        self.links = {self._given(m.name_bodyadr, i) for i in range(m.nbody)}
+        self.links |= {self._given(m.name_siteadr, i) for i in range(m.nsite)}
+        self.joints = {self._given(m.name_jntadr, j) for j in range(m.njnt)}
+        self.closures = {self._given(m.name_eqadr, i) for i in range(m.neq)}
+        self.body = [self._given(m.name_bodyadr, i) or _new(f"body_{i}", self.links) for i in range(m.nbody)]
+        self.joint = [
+            self._given(m.name_jntadr, j) or _new(f"{self.body[m.jnt_bodyid[j]]}_joint_{j}", self.joints)
+            for j in range(m.njnt)
+        ]
+        self.equality = [self._given(m.name_eqadr, i) or _new(f"equality_{i}", self.closures) for i in range(m.neq)]
         self.notes = list(file.notes)
         self.locked: dict[str, float] = {}
-        self.mimic = {int(m.eq_obj1id[i]): self._rule(i) for i in range(m.neq) if self._is_mimic(i)}
+        self.active = [] if is_off(m, "EQUALITY") else [i for i in range(m.neq) if m.eq_active0[i]]
+        if not self.active and np.any(m.eq_active0):
+            self.notes.append("equalities are disabled by a flag; they are not read")
+        self._refuse_two_equalities_of_a_joint()
+        self.mimic = {int(m.eq_obj1id[i]): self._rule(i) for i in self.active if self._is_mimic(i)}
+
+    def _refuse_two_equalities_of_a_joint(self) -> None:
+        held: dict[int, int] = {}
+        for i in self.active:
+            if self.m.eq_type[i] == _JOINT:
+                j = int(self.m.eq_obj1id[i])
+                if j in held:
+                    both = f"{self.equality[held[j]]!r} and {self.equality[i]!r}"
+                    how = "make one of them an equality of the other joints"
+                    raise ModelError(self.file.source, [f"equalities {both} both hold joint {self.joint[j]!r}; {how}"])
+                held[j] = i
 
     def _is_mimic(self, i: int) -> bool:
         m = self.m
-        return bool(m.eq_active0[i] and m.eq_type[i] == _JOINT and m.eq_obj2id[i] >= 0 and not m.eq_data[i][2:5].any())
+        return bool(m.eq_type[i] == _JOINT and m.eq_obj2id[i] >= 0 and not m.eq_data[i][2:5].any())
 
     def _rule(self, i: int) -> tuple[str, float, float]:
         """(joint, multiplier, offset) of a straight equality."""
@@ -112,8 +154,9 @@ class _Building:
         """Value [rad, m] of a joint's qpos where the file draws it, and its coordinate here is zero."""
         return float(self.m.qpos0[self.m.jnt_qposadr[j]])
 
-    def _name(self, addresses: Any, i: int, other: str) -> str:
-        return _named(self.m.names, int(addresses[i])) or other
+    def _given(self, addresses: Any, i: int) -> str:
+        """The name in the file, empty without one."""
+        return _named(self.m.names, int(addresses[i]))
 
     def build(self, lock: Mapping[str, Numbers] | None) -> Robot:
         """All of it."""
@@ -122,8 +165,10 @@ class _Building:
         for i in range(1, m.nbody):
             self._add_body(i)
         for i in range(m.nsite):
-            name = self._name(m.name_siteadr, i, "")
-            if name and name not in b._links:
+            name = self._given(m.name_siteadr, i)
+            if name in self.body:
+                self.notes.append(f"site {name!r} is no frame: a body has its name")
+            elif name:
                 R, p = _pose(m.site_pos[i], m.site_quat[i])
                 b.add_frame(name, self.body[m.site_bodyid[i]], xyz=p, rotation=R)
         for i in range(m.ngeom):
@@ -131,11 +176,9 @@ class _Building:
         for i in range(m.nexclude):
             pair = divmod(int(m.exclude_signature[i]), 1 << 16)
             b.let_touch(*(self.body[x] for x in pair))
-        for i in range(m.neq):
-            if m.eq_active0[i]:
-                self._add_equality(i)
-        self._note_what_is_not_read()
-        b._notes.extend(self.notes)
+        for i in self.active:
+            self._add_equality(i)
+        b._notes.extend([*self.notes, *notes_of_model(m, self.joint)])
         return replace(b.build(lock={**self.locked, **(lock or {})} or None), folder=self.file.folder)
 
     # -- bodies and joints ------------------------------------------------------------------------------------------
@@ -152,20 +195,14 @@ class _Building:
                 at, anchor = (np.eye(3), np.zeros(3)), (np.eye(3), np.zeros(3))
             R, p = _times(at, anchor)
             plain = count == len(joints) and not anchor[1].any()
-            child = name if plain else self._between(f"{name}_{count}")
+            child = name if plain else _new(f"{name}_{count}", self.links)
             b.add_joint(self.joint[j], self._kind(j), parent, child, xyz=p, rotation=R, **self._facts(j))
             if not plain:
                 b.add_link(child)
             parent, at = child, _inverse(anchor)
         if parent != name:  # nothing has carried the body itself yet
-            b.add_joint(f"{name}_fixed", "fixed", parent, name, xyz=at[1], rotation=at[0])
+            b.add_joint(_new(f"{name}_fixed", self.joints), "fixed", parent, name, xyz=at[1], rotation=at[0])
         self._add_inertia(i)
-
-    def _between(self, name: str) -> str:
-        """Name of a link between two joints of a body, which no other has."""
-        while name in self.body or name in self.b._links:
-            name += "_"
-        return name
 
     def _add_inertia(self, i: int) -> None:
         m = self.m
@@ -174,52 +211,24 @@ class _Building:
         self.b.add_link(self.body[i], float(m.body_mass[i]), p, (tensor + tensor.T) / 2)
 
     def _kind(self, j: int) -> str:
-        limited = bool(self.m.jnt_limited[j])
+        limited = is_limited(self.m, j)
         hinge = "revolute" if limited else "continuous"
         return {_FREE: "free", _BALL: "spherical", _SLIDE: "prismatic", _HINGE: hinge}[int(self.m.jnt_type[j])]
 
     def _facts(self, j: int) -> dict[str, Any]:
         """Axis, limits and drive of a joint."""
-        m, kind, dof = self.m, int(self.m.jnt_type[j]), int(self.m.jnt_dofadr[j])
-        if kind == _FREE:
-            if np.any(m.dof_armature[dof : dof + 6]) or np.any(m.dof_damping[dof : dof + 6]):
-                self.notes.append(f"joint {self.joint[j]!r} (6 velocities): armature and damping are not read")
-            return {}
-        drive = {"armature": m.dof_armature, "damping": m.dof_damping, "friction": m.dof_frictionloss}
-        facts: dict[str, Any] = {key: float(values[dof]) for key, values in drive.items()}  # alike on all of a ball
-        if kind == _BALL:
-            if m.jnt_limited[j]:
-                self.notes.append(f"joint {self.joint[j]!r}: the range of a ball joint is not read")
-            return facts
-        facts["axis"] = np.array(m.jnt_axis[j], float)
-        if m.jnt_limited[j]:
+        m = self.m
+        if m.jnt_type[j] in (_FREE, _BALL):
+            self.notes += notes_of_several(m, j, self.joint[j])
+            return of_ball(m, j) if m.jnt_type[j] == _BALL else {}
+        facts: dict[str, Any] = {"axis": np.array(m.jnt_axis[j], float), **passive(m, j)}
+        if is_limited(m, j):
             low, high = (float(x) - self._reference(j) for x in m.jnt_range[j])
             facts |= {"lower": low, "upper": high}
         if j in self.mimic:
             facts["mimic"] = self.mimic[j]
-        effort = self._effort(j)
-        if np.isfinite(effort):
-            facts["effort"] = effort
+        facts |= effort(m, j, self.joint[j], self.notes)
         return facts
-
-    def _effort(self, j: int) -> float:
-        """Limit [Nm, N] of what the actuators give a joint, infinite without one."""
-        m, least = self.m, np.inf
-        if m.jnt_actfrclimited[j]:
-            least = float(np.abs(m.jnt_actfrcrange[j]).min())
-        on = [k for k in range(m.nu) if m.actuator_trntype[k] in _ON_JOINT and m.actuator_trnid[k][0] == j]
-        total = sum(abs(float(m.actuator_gear[k][0])) * self._force(k) for k in on)
-        return min(least, total) if on else least
-
-    def _force(self, k: int) -> float:
-        """Largest force of an actuator in both directions, infinite without a limit."""
-        m, force = self.m, np.inf
-        if m.actuator_forcelimited[k]:
-            force = float(np.abs(m.actuator_forcerange[k]).min())
-        straight = m.actuator_gaintype[k] == 0 and m.actuator_biastype[k] == 0 and m.actuator_dyntype[k] == 0
-        if straight and m.actuator_ctrllimited[k]:
-            force = min(force, abs(float(m.actuator_gainprm[k][0])) * float(np.abs(m.actuator_ctrlrange[k]).min()))
-        return force
 
     # -- shapes and equalities --------------------------------------------------------------------------------------
 
@@ -236,19 +245,18 @@ class _Building:
         shape: Any = shapes.get(kind)
         if kind == _MESH:
             mesh = int(m.geom_dataid[i])
-            name = self._name(m.name_meshadr, mesh, "")
+            name = self._given(m.name_meshadr, mesh)
             at = _times(at, _inverse(_pose(m.mesh_pos[mesh], m.mesh_quat[mesh])))  # MuJoCo moves meshes to their centre
             path, scale = self.file.files.get(name, ("", ()))
             shape = ("mesh", path, *scale) if path else None
         if shape is None:
             self.notes.append(f"a collision shape of body {self.body[m.geom_bodyid[i]]!r} is not read")
             return
-        name = self._name(m.name_geomadr, i, "")
+        name = self._given(m.name_geomadr, i)
         self.b.add_collision(self.body[m.geom_bodyid[i]], shape, xyz=at[1], rotation=at[0], name=name)
 
     def _add_equality(self, i: int) -> None:
-        m, kind = self.m, int(self.m.eq_type[i])
-        name = self._name(m.name_eqadr, i, f"equality_{i}")
+        name, kind = self.equality[i], int(self.m.eq_type[i])
         if kind == _JOINT:
             self._couple(i)
         elif kind in (_CONNECT, _WELD):
@@ -278,18 +286,3 @@ class _Building:
         (link_a, (R_a, p_a)), (link_b, (R_b, p_b)) = ends
         kinds = {_CONNECT: "position", _WELD: "weld"}
         self.b.close_loop(name, link_a, link_b, kinds[kind], xyz_a=p_a, rotation_a=R_a, xyz_b=p_b, rotation_b=R_b)
-
-    def _note_what_is_not_read(self) -> None:
-        m = self.m
-        for j in range(m.njnt):
-            if m.jnt_stiffness[j]:
-                self.notes.append(f"joint {self.joint[j]!r}: its spring, {m.jnt_stiffness[j]:g} per unit, is not read")
-            if m.jnt_actgravcomp[j]:
-                self.notes.append(f"joint {self.joint[j]!r}: compensation of gravity is not read")
-        for count, what in ((m.ntendon, "tendons"), (m.nflex, "flexes"), (m.nplugin, "plugins")):
-            if count:
-                self.notes.append(f"{count} {what}: they are not read")
-        if np.any(m.body_gravcomp):
-            self.notes.append("compensation of gravity by bodies (gravcomp) is not read")
-        if m.opt.density or m.opt.viscosity:
-            self.notes.append("forces of the medium (density, viscosity) are not read")

@@ -3,6 +3,7 @@
 import errno
 import os
 import re
+import stat
 from pathlib import Path
 
 from lxml import etree
@@ -76,10 +77,15 @@ def _load(given, kind):
 
 def _load_file(path, kind):
     try:
+        found = os.stat(path).st_mode
+        if not stat.S_ISREG(found) and not stat.S_ISDIR(found):  # a pipe or a device may have no end
+            raise ModelError(path, ["is no regular file"])
         with open(path, "rb") as file:
             return file.read(MAX_BYTES + 1)
     except IsADirectoryError:
         raise ModelError(path, [f"is a directory; give the {kind} file in it"]) from None
+    except ModelError:
+        raise
     except (OSError, ValueError) as error:
         if os.path.isdir(path):  # some systems call it a denied permission
             raise ModelError(path, [f"is a directory; give the {kind} file in it"]) from None

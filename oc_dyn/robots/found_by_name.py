@@ -34,6 +34,7 @@ def found_by_name(name: str, download: bool) -> tuple[Robot | Path, str]:
     path = _in_descriptions(name, download)
     if path is not None:
         return path, f"{path.name} of robot_descriptions"
+    name = name if len(name) <= 100 else name[:100] + "..."
     raise UnknownName("file or robot", name, [*names(), *files, *_menagerie_names()])
 
 

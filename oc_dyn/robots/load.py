@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
 import importlib.util
 import os
@@ -42,7 +43,7 @@ def load(
     if not isinstance(robot, (str, os.PathLike)):
         raise ShapeError(f"load: got {type(robot).__name__}, expected a path, a text or a name")
     path = Path(robot)
-    if isinstance(robot, os.PathLike) or path.suffix.lower() in _ENDINGS or os.sep in robot or path.is_file():
+    if isinstance(robot, os.PathLike) or path.suffix.lower() in _ENDINGS or os.sep in robot or _is_there(path):
         return _of_file(path, trusted, options)
     found, where = found_by_name(robot, download)
     if isinstance(found, Path):
@@ -52,10 +53,23 @@ def load(
     return replace(found, report=(*found.report, where))
 
 
+def _is_there(path: Path) -> bool:
+    """Whether there is something of this name, of whatever kind but a folder."""
+    try:
+        return path.exists() and not path.is_dir()
+    except (OSError, ValueError):  # no file can have such a name
+        return False
+
+
 def _of_file(path: Path, trusted: bool, options: dict[str, Any]) -> Robot:
     if path.suffix.lower() == ".xacro":
         if not trusted:
             raise ModelError(path, [_XACRO])
+        if not _is_there(path):
+            shown = str(path) if len(str(path)) <= 200 else str(path)[:200] + "..."
+            raise FileNotFoundError(errno.ENOENT, "no such file", shown)
+        if not path.is_file():  # a pipe may have no end
+            raise ModelError(path, ["is no regular file"])
         return _read(_expanded(path), f"the xacro file {path.name}", options)
     return _read(path, f"the file {path.name}", options)
 
@@ -77,8 +91,6 @@ def _read(given: Any, where: str, options: dict[str, Any]) -> Robot:
 
 def _expanded(path: Path) -> bytes:
     """A xacro file as URDF."""
-    if not path.is_file():
-        raise FileNotFoundError(path)
     try:
         if importlib.util.find_spec("xacrodoc"):
             document: Any = importlib.import_module("xacrodoc").XacroDoc

@@ -8,6 +8,7 @@ import casadi as ca
 import numpy as np
 
 from ..errors import ShapeError
+from ..model.quaternions import TOLERANCE
 from ..model.robot import Robot, check_robot
 from ..numbers import are_sane, as_floats, shortened
 from ..text import terminal
@@ -50,12 +51,30 @@ def exact_distances(
 def item_poses(
     what: str, robot: Robot, scene: Scene, items: Iterable[Item], t: Array, q: Array, poses: Numbers | None
 ) -> dict[str, Array]:
-    """{name: matrices (K, 4, 4) in the root frame} of some shapes of a scene at times t (K,) and q (K, nq); poses as of
-    exact_distances. Raises ShapeError for poses that do not fit; UnknownName for links that the robot does not have."""
+    """{name: matrices (K, 4, 4) in the root frame} of some shapes of a scene at times t (K,), q (K, nq); poses as of
+    exact_distances. Raises ShapeError for poses that do not fit or are none, UnknownName for links it does not have."""
     items, given = list(items), given_poses(what, scene, len(t), poses)
     links = [x for x in dict.fromkeys(item.link for item in items) if x is not None]
     on = link_poses(robot, links, q.T) if links else {}
-    return {x.name: _poses(x, scene, on, given, t) for x in items}
+    found = {x.name: _poses(x, scene, on, given, t) for x in items}
+    for x in items:
+        if x.link is None and not x.fixed:
+            _check_poses(f"{what}: poses of {terminal(x.name)}", found[x.name], t)
+    return found
+
+
+def _check_poses(what: str, C: Array, t: Array) -> None:
+    """Raise ShapeError unless all of C (K, 4, 4) are a rotation and a position."""
+    R = C[:, :3, :3]
+    with np.errstate(invalid="ignore", over="ignore"):
+        off = np.abs(R @ R.transpose(0, 2, 1) - np.eye(3)).max(axis=(1, 2))
+        wrong = ~((off <= TOLERANCE) & (np.linalg.det(R) > 0) & np.isfinite(C).all(axis=(1, 2)))
+        wrong |= (C[:, 3] != [0, 0, 0, 1]).any(axis=1)
+    if wrong.any():
+        k = int(np.argmax(wrong))
+        raise ShapeError(
+            f"{what}: at {t[k]:g} s it is {C[k].tolist()}, no pose: a rotation matrix, a position, 0 0 0 1"
+        )
 
 
 def given_poses(what: str, scene: Scene, count: int, poses: Numbers | None) -> Array:

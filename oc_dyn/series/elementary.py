@@ -31,6 +31,7 @@ from .coefficients import (
     square_at,
     subtract,
     times,
+    total,
     unary,
     where,
 )
@@ -133,26 +134,53 @@ def hypotenuse(w: Series, u: Series, v: Series) -> Coefficients:
 
 
 def power(w: Series, u: Series, v: Series) -> Coefficients:
-    """u^v: by products where v is an integer number, so that u may be zero or negative."""
-    exponent, of_changing = _number(v[0]), None
-    fixed = _power_of_fixed(w, u, v[0], exponent)
+    """u^v: by products where v is an integer number, and by powers of the change of u as long as v does not change, so
+    that u may be zero or negative."""
+    fixed, moves, of_changing = _power_of_fixed(w, u, v[0]), None, None
     for k in _ORDERS:
-        if of_changing is None and v[k] is not None:
+        found = next(fixed)
+        if v[k] is not None:
+            now = binary(ca.OP_NE, v[k], type(v[k])(0))
+            moves = now if moves is None else binary(ca.OP_OR, moves, now)
+        if moves is None:
+            yield found
+            continue
+        if of_changing is None:
             of_changing = _power_of_changing(w, u, v)
             for _ in range(1, k):
                 next(of_changing)
-        yield next(fixed if of_changing is None else of_changing)
+        yield add(where(unary(ca.OP_NOT, moves), found), where(moves, next(of_changing)))
 
 
-_LARGEST = 64  # exponent by products
+_LARGEST = 170  # exponent by products, and order
 
 
-def _power_of_fixed(w: Series, u: Series, c: Any, exponent: float | None) -> Coefficients:
+def _power_of_fixed(w: Series, u: Series, c: Any) -> Coefficients:
+    exponent = _number(c)
+    if exponent is None:
+        return _power_by_changes(u, c)
     if exponent == 0.5:
         return root(w, u)
-    if exponent is not None and exponent == round(exponent) and abs(exponent) <= _LARGEST:
+    if exponent == round(exponent) and abs(exponent) <= _LARGEST:
         return _integer_power(w, u, int(exponent))
     return (_power_at(w, u, c, exponent, k) for k in _ORDERS)
+
+
+def _power_by_changes(u: Series, c: Any) -> Coefficients:
+    """Sum over j of binomial(c, j) u_0^(c-j) (u - u_0)^j: exact where u_0 is zero and c an integer, as terms whose
+    binomial is zero are left out."""
+    changes: list[Series] = [Series([None])]  # (u - u_0)^j, j = 1, 2, ...
+    factors: list[Any] = []
+    chosen = type(c)(1)
+    for k in _ORDERS:
+        chosen = over(multiply(chosen, binary(ca.OP_SUB, c, type(c)(k - 1))), k)
+        slope = binary(ca.OP_POW, u[0], binary(ca.OP_SUB, c, type(c)(k)))
+        factors.append(where(binary(ca.OP_NE, chosen, type(c)(0)), multiply(chosen, slope)))
+        changes[0].append(u[k])
+        for j in range(1, len(changes)):
+            changes[j].append(product_at(changes[0], changes[j - 1], k))
+        changes.append(Series([None] * (k + 1)))
+        yield total(None if x[k] is None else multiply(f, x[k]) for f, x in zip(factors, changes, strict=False))
 
 
 def _number(x: Any) -> float | None:
@@ -188,7 +216,7 @@ def _integer_power(w: Series, u: Series, n: int) -> Coefficients:
         yield next(last)
 
 
-def _power_at(w: Series, u: Series, c: Any, exponent: float | None, k: int) -> Any:
+def _power_at(w: Series, u: Series, c: Any, exponent: float, k: int) -> Any:
     """u w' = c u' w: k u_0 w_k = sum_j (c j - (k - j)) u_j w_(k-j); zero where u_0 = 0 and c > k."""
     terms = None
     for j in range(1, k + 1):
@@ -197,11 +225,8 @@ def _power_at(w: Series, u: Series, c: Any, exponent: float | None, k: int) -> A
             terms = add(terms, multiply(multiply(factor, u[j]), w[k - j]))
     if terms is None:
         return None
-    found, number = divide(over(terms, k), u[0]), type(c)
-    if exponent is not None:
-        return where(binary(ca.OP_NE, u[0], number(0)), found) if exponent > k else found
-    exists = binary(ca.OP_OR, binary(ca.OP_NE, u[0], number(0)), binary(ca.OP_LE, c, number(k)))
-    return where(exists, found)
+    found = divide(over(terms, k), u[0])
+    return where(binary(ca.OP_NE, u[0], type(c)(0)), found) if exponent > k else found
 
 
 def _power_of_changing(w: Series, u: Series, v: Series) -> Coefficients:

@@ -64,6 +64,7 @@ class Graphs:
     def _matrices(self, name: str, function: ca.Function) -> ca.Function:
         symbols = _symbols(ca.MX, function, self.order)
         results = freed(function).call([of[0] for of in symbols], True, False)
+        results = [ca.MX(x) for x in results]  # numbers of a Function without inputs
         known = {of[0].__hash__(): Series(of) for of in symbols}
         for node in _sorted(results, known):
             known[node.__hash__()] = self._node(function.name(), node, known)

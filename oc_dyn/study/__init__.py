@@ -41,6 +41,7 @@ STUDIES = {
     "path_peers": "oc_dyn.study.path_peers:run",
     "peers": "oc_dyn.study.peers:run",
     "planning": "oc_dyn.study.planning:run",
+    "precision": "oc_dyn.study.precision:run",
     "robots": "oc_dyn.study.robots:run",
     "scene": "oc_dyn.study.scene:run",
     "second_order": "oc_dyn.study.second_order:run",

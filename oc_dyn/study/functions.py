@@ -6,8 +6,10 @@ import numpy as np
 
 from .. import robots
 from ..errors import ShapeError
-from ..function import function
+from ..function import _build, _settings, function
 from ..model.builder import RobotBuilder
+from ..model.canonical import canonical
+from ..registry import get, get_method
 from .native import interpreted
 
 TIMES = ("microseconds", "ratio", "low", "high", "spread", "steady")
@@ -60,6 +62,13 @@ def count(quantity, method, robot, order=0, bodies=None):
     start = time.perf_counter()
     f = built(quantity, fresh_robot, order, method)
     return {"instructions": f.n_instructions(), "seconds": f"{time.perf_counter() - start:.3f}"}
+
+
+def count_on(base_parameters, quantity, method, robot, order):
+    """Instructions of a method on a robot's parameters as written, or on base parameters, whichever it takes itself."""
+    record, model = get(quantity), canonical(robot, regroup=base_parameters)
+    chosen, settings = get_method(quantity, method), _settings(record, {})
+    return _build(robot, record, chosen, order, settings, "counted", model=model).n_instructions()
 
 
 def timed(robot, functions, reference=0, rounds=21, calls=40, time_of=interpreted):

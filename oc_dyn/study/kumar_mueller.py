@@ -3,7 +3,8 @@
 Kumar and Mueller 2021 report seconds for 10 000 evaluations of order 2 in Matlab; here they are ratios to their
 recursion, within rounds in which the ways take turns: of compiled C, and of CasADi's virtual machine, which reads one
 instruction after the other as Matlab does. Figures 1 to 5 of the paper, motion and torques with three derivatives,
-are drawn again, and the ways compared there.
+are drawn again, and the ways compared there. Methods differ in whether they read the robot's parameters as written or
+base parameters; models.csv has all of them on both.
 """
 
 from pathlib import Path
@@ -12,11 +13,12 @@ import numpy as np
 
 from .. import robots
 from ..function import function
+from ..registry import get_method
 from ..runs.manifest import manifest, write_json
 from ..runs.points import bar, fill
 from ..runs.stored_table import StoredTable
 from . import native
-from .functions import TIMES, count, timed
+from .functions import TIMES, count, count_on, timed
 
 QUANTITY, ROBOT = "inverse_dynamics", "panda"
 WAYS = {  # method: what it is there, seconds that the paper reports for 10 000 evaluations
@@ -48,6 +50,8 @@ CAPTIONS = {
     "torques.png": "The paper's motion of the Panda and its torques, with three derivatives of both.",
     "agreement.csv": "Largest difference to the recursion along that motion, relative to the largest value.",
     "instructions.csv": "Instructions and time to build, by way and order.",
+    "models.csv": "Instructions of order 2 on parameters as written and on base parameters, which fewer of are not 0; "
+    "own: which of them Functions of the method have.",
     "times.csv": "Order 2: ratio to the recursion, compiled and by CasADi's virtual machine, beside the published one.",
 }
 
@@ -55,7 +59,7 @@ CAPTIONS = {
 def run(out, quick=False, progress=None, executor="serial"):
     """Measure and draw; returns the report as a text.
 
-    out: folder for instructions.csv (rows that the same code left there are not measured again), times.csv,
+    out: folder for instructions.csv (rows that the same code left there are not measured again), models.csv, times.csv,
     agreement.csv, orders.png, torques.png, manifest.json. quick: orders up to 2, nothing is compiled. executor: where
     Functions are counted; times are measured here.
     """
@@ -68,6 +72,7 @@ def run(out, quick=False, progress=None, executor="serial"):
     with bar(progress, len(plan) + 2, "kumar_mueller") as shown:
         counts = fill(table, plan, _count, executor, shown)
         table.close(plan)
+        models = _models(out / "models.csv")
         times = _times(out / "times.csv", quick)
         shown.update()
         t = np.linspace(0, DURATION, 51 if quick else 501)
@@ -79,7 +84,7 @@ def run(out, quick=False, progress=None, executor="serial"):
     command = ["oc-dyn", "study", "kumar_mueller", *(["--quick"] if quick else []), "--out", out]
     facts = {"evaluations": ROUNDS * CALLS, "times": times, "agreement": agreement}
     write_json(out / "manifest.json", manifest(command, **facts))
-    return report(counts, times, agreement)
+    return report(counts, models, times, agreement)
 
 
 _TITLE = "Instructions of a Function of inverse dynamics of orders 0 to r, Panda (dashed: AD)"
@@ -87,6 +92,18 @@ _TITLE = "Instructions of a Function of inverse dynamics of orders 0 to r, Panda
 
 def _count(method, order):
     return count(QUANTITY, method, ROBOT, order)
+
+
+def _models(path):
+    """Rows of models.csv: instructions of order 2 on both models of the robot."""
+    panda = robots.by_name(ROBOT)
+    table = StoredTable(path, ("method",), ("own", "as written", "base parameters"))
+    for m in WAYS:
+        written, base = (count_on(x, QUANTITY, m, panda, ORDER) for x in (False, True))
+        own = "base parameters" if get_method(QUANTITY, m).regroup else "as written"
+        table.add(method=m, own=own, **{"as written": written, "base parameters": base})
+    table.close()
+    return table.rows
 
 
 def _times(path, quick):
@@ -145,13 +162,18 @@ def _agreement(path, t):
     return torques, table.rows
 
 
-def report(counts, times, agreement):
+def report(counts, models, times, agreement):
     """The tables as a text."""
     orders = sorted({c["order"] for c in counts})
     lines = ["Instructions of a Function of orders 0..r, Panda", f"{'':28}" + "".join(f"{f'r={r}':>9}" for r in orders)]
     for m in WAYS:
         of = {c["order"]: c["instructions"] for c in counts if c["method"] == m}
         lines.append(f"{m:28}" + "".join(f"{of.get(r, '-'):>9}" for r in orders))
+    lines += ["", "Instructions of order 2 on parameters as written and on base parameters (*: what the method takes)"]
+    names = "as written", "base parameters"
+    for row in models:
+        cells = "".join(f"{row[x] + ('*' if row['own'] == x else ' '):>18}" for x in names)
+        lines.append(f"{row['method']:28}{cells}")
     heads = ("published", "compiled", "[us]", "steady", "interpreted", "[us]", "steady")
     lines += ["", "Time of order 2 as a ratio to recursive_body", f"{'':28}" + "".join(f"{x:>13}" for x in heads)]
     names = ["published ratio", *(f"{how} {x}" for how in ("compiled", "interpreted") for x in _TOLD)]

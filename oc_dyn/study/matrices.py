@@ -2,7 +2,9 @@
 
 Garofalo et al. 2013 report 0.71 of the time, for their sums over Jacobians on a humanoid with 25 joints, 100 runs
 on average. Counted here are CasADi instructions, after common subexpressions are taken out: the same on every machine;
-and the time of the compiled code, as ratios of runs that alternate.
+and the time of the compiled code, as ratios of runs that alternate. CasADi leaves zeros out; the same formulas by dense
+matrices, as a library of matrices computes them, stand beside them, in operations. The robot is not the paper's: 25
+joints as there, lengths, masses and tree are others.
 """
 
 from pathlib import Path
@@ -15,6 +17,7 @@ from ..function import function
 from ..registry import methods
 from ..runs.manifest import manifest, write_json
 from ..text import in_columns
+from .dense_matrices import WAYS, dense_matrices, operations
 from .native import compiler, times
 
 REPORTED = 0.71
@@ -25,6 +28,7 @@ FIELDS = (
     "robot",
     "nv",
     "method",
+    "counted",
     "M C g",
     "M C g dM dC dg",
     "share",
@@ -38,8 +42,9 @@ FIELDS = (
 CAPTIONS = {
     "matrices.png": "Cost of M, C, g with their time derivatives as a share of what it is compared with; dotted: as "
     "Garofalo et al. report it.",
-    "matrices.csv": "Instructions of M, C, g and of them with their derivatives by method; shares are those of two "
-    "evaluations of M, C, g by the same method, by the sums of the paper, by separate Functions; times of compiled C.",
+    "matrices.csv": "Instructions of M, C, g and of them with their derivatives by method (dense: operations of the "
+    "paper's formulas, no zero left out; dM by them, or as C + C^T); shares are those of two evaluations of M, C, g by "
+    "the same method, by the sums of the paper, by separate Functions; times of compiled C.",
 }
 
 
@@ -49,8 +54,8 @@ def run(out, quick=False, progress=None):
     share: cost of one Function with M, C, g, dM, dC, dg over that of two evaluations of M, C, g by the same method;
     share of the sums: over two evaluations of M, C, g by the sums over Jacobians of the paper; share of separate
     Functions: over two evaluations of the default Functions of M, of C and of g, each on its own. Shares are of
-    instructions, and of the time of compiled code: medians of ratios within a round. quick: the fixed base alone, not
-    compiled.
+    instructions, and of the time of compiled code: medians of ratios within a round. Dense products, fixed base: the
+    share alone, of operations. quick: the fixed base alone, not compiled.
     """
     from .paper_figures import plot_shares
 
@@ -65,7 +70,10 @@ def run(out, quick=False, progress=None):
             both = _count(robot, "dynamic_matrices", m, 1)
             shares = (both / (2 * x) for x in (before, alone[SUMS], separate))
             name = "floating base" if floating else "fixed base"
-            rows.append((name, robot.nv, m, before, both, *(f"{x:.2f}" for x in shares), *timed.get(m, ("", "", ""))))
+            counts = "instructions", before, both
+            rows.append((name, robot.nv, m, *counts, *(f"{x:.2f}" for x in shares), *timed.get(m, ("", "", ""))))
+        if not floating:
+            rows += _dense(name, robot, not quick and compiler())
     write_csv(Path(out) / "matrices.csv", [FIELDS, *rows])
     command = ["oc-dyn", "study", "matrices", *(["--quick"] if quick else []), "--out", out]
     facts = [dict(zip(FIELDS, row, strict=True)) for row in rows]
@@ -82,15 +90,34 @@ def _times(robot, names):
     """{method: (time of all six [us], share of time, share of time of separate Functions)}."""
     pairs = [[_named(robot, "dynamic_matrices", m, order) for order in (0, 1)] for m in names]
     parts = [_named(robot, quantity, None, 0) for quantity in SEPARATE]
-    ports = dict(zip(("v", "dv"), np.random.default_rng(0).normal(size=(2, robot.nv)), strict=True))
-    ports["q"] = robot.random_configuration(0)
-    seconds = times([*(f for pair in pairs for f in pair), *parts], ports)
+    seconds = times([*(f for pair in pairs for f in pair), *parts], _motion(robot))
     separate, out = 2 * seconds[:, -len(parts) :].sum(axis=1), {}
     for k, m in enumerate(names):
         before, both = seconds[:, 2 * k], seconds[:, 2 * k + 1]
         shares = (np.median(both / x) for x in (2 * before, separate))
         out[m] = f"{1e6 * np.median(both):.3g}", *(f"{x:.2f}" for x in shares)
     return out
+
+
+def _dense(name, robot, timed):
+    """Rows of the paper's formulas by dense products."""
+    before, after = dense_matrices(robot, 0, WAYS[0], "before"), []
+    for number, way in enumerate(WAYS):
+        after.append(dense_matrices(robot, 1, way, f"after_{number}"))
+    told = [("", "")] * len(WAYS)
+    if timed:
+        seconds = times([before, *after], _motion(robot))
+        told = [(f"{1e6 * np.median(x):.3g}", f"{np.median(x / (2 * seconds[:, 0])):.2f}") for x in seconds.T[1:]]
+    counts = [operations(f) for f in (before, *after)]
+    return [
+        (name, robot.nv, way, "operations", counts[0], x, f"{x / (2 * counts[0]):.2f}", "", "", *of_time, "")
+        for way, x, of_time in zip(WAYS, counts[1:], told, strict=True)
+    ]
+
+
+def _motion(robot):
+    ports = dict(zip(("v", "dv"), np.random.default_rng(0).normal(size=(2, robot.nv)), strict=True))
+    return ports | {"q": robot.random_configuration(0)}
 
 
 def _named(robot, quantity, method, order):

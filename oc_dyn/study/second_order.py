@@ -40,7 +40,7 @@ FILES = {  # of the wheel example-robot-data: file, floating base
     "talos": ("talos_data/robots/talos_reduced.urdf", True),
 }
 LARGE = {  # robots on which methods that write everything out several times over are left out
-    "talos": (INVERSE, ("composite", "compact", "ad", "ad_pure")),
+    "talos": (INVERSE, ("composite", "compact", "ad", "ad_pure", "spatial_vector")),
     "hyq": (FORWARD, ("composite", "ad")),
 }
 REPEATED = "ad_of_ad"  # counted beside the methods: a Jacobian of a Jacobian, which does not know its symmetry

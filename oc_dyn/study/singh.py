@@ -54,7 +54,7 @@ def run(out, quick=False, progress=None, executor="serial"):
     """Measure, fit and draw; returns the report as a text.
 
     out: folder for sizes.csv, differences.csv (rows that the same code left there are not measured again), times.csv,
-    slopes.csv, singh.png; terms.csv, term_times.csv, breakdown.csv, terms.png; programs.csv, programs.png;
+    slopes.csv, singh.png; terms.csv, term_times.csv, breakdown.csv, terms.png; robots.csv, programs.csv, programs.png;
     manifest.json. quick: up to four bodies, one robot. executor: where Functions are built, counted and compared; times
     are measured here.
     """
@@ -87,6 +87,7 @@ def run(out, quick=False, progress=None, executor="serial"):
         differences.close(compared)
         times = _times(out / "times.csv", plan, quick, shown)
         terms, clock, shares = singh_parts.measure(out, quick, executor, shown)
+        counted = singh_programs.count(out, quick, executor, shown)
         programs = singh_programs.measure(out, quick, shown)
     slopes = _slopes(out / "slopes.csv", counts, times, 2 if quick else FIRST)
     plot_series(_panels(counts, times), out / "singh.png", _TITLE)
@@ -96,7 +97,7 @@ def run(out, quick=False, progress=None, executor="serial"):
     command = ["oc-dyn", "study", "singh", *(["--quick"] if quick else []), "--out", out]
     write_json(out / "manifest.json", manifest(command, slopes=slopes, slopes_from_bodies=FIRST, crossovers=crossed))
     told = [report(slopes, counts, errors), "", *singh_parts.report(terms, shares, crossed), ""]
-    return "\n".join([*told, *singh_programs.report(programs)])
+    return "\n".join([*told, *singh_programs.report(programs, counted)])
 
 
 CAPTIONS = {
@@ -110,6 +111,7 @@ CAPTIONS = {
     "terms.csv": "Arithmetic operations of the inner and the outer term by every way.",
     "term_times.csv": "Their times; ratios are to dense products.",
     "breakdown.csv": "Operations and times of the parts of second partials of forward dynamics.",
+    "robots.csv": "Instructions of robots.",
     "programs.csv": "Times of robots; ratios are to AD by the same means.",
     "times.csv": "Microseconds of a call in the virtual machine.",
 }

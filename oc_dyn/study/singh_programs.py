@@ -1,5 +1,9 @@
-"""Times of second partials of named robots, as machine code and in CasADi's virtual machine, against AD: figures 10 and
-19 of Singh et al. 2023. The paper's robots are a double pendulum, UR3, HyQ, Atlas and Talos; these are embedded ones.
+"""Second partials of named robots: instructions, and times as machine code and in CasADi's virtual machine, against AD:
+figures 10 and 19 of Singh et al. 2023. The paper's robots are a double pendulum, UR3, HyQ, Atlas and Talos; counted
+here are the first, the Panda, UR5, HyQ, Talos, embedded ones, and a humanoid of as many degrees of freedom as Atlas.
+
+ad is one Jacobian of first partials, those of the method composite: the paper takes its own first partials, too.
+ad_pure is AD of AD. spatial_vector is the paper's algorithm. Functions that call others have no instructions.
 """
 
 import shutil
@@ -7,13 +11,23 @@ import shutil
 import numpy as np
 
 from .. import robots
+from ..runs.points import fill
 from ..runs.stored_table import StoredTable
 from .functions import TIMES, built, random_ports, summary
 from .native import interpreted, times
 from .second_order import FORWARD, INVERSE
+from .second_order import humanoid as large_humanoid
+from .second_order import robot as file_robot
 
-WAYS = {INVERSE: ("ad", "composite", "compact"), FORWARD: ("ad", "composite")}  # the first one is the reference
-ROBOTS, QUICK = ("double_pendulum", "panda", "quadruped", "humanoid"), ("double_pendulum",)
+WAYS = {  # timed; the first one is the reference
+    INVERSE: ("ad", "spatial_vector", "composite", "compact"),
+    FORWARD: ("ad", "composite"),
+}
+COUNTED = {INVERSE: ("ad", "ad_pure", "spatial_vector", "composite"), FORWARD: WAYS[FORWARD]}
+LARGE = "humanoid_36"  # Atlas has 36 degrees of freedom
+ROBOTS, QUICK = ("double_pendulum", "panda", "quadruped", "humanoid", LARGE), ("double_pendulum",)
+MORE = ("ur5", "hyq", "talos")  # counted, where the wheel example-robot-data is installed
+LEFT_OUT = {(FORWARD, LARGE), (FORWARD, "talos")}  # 4 million instructions: 100 MB of C, hours of a compiler
 COMPILERS = ("gcc", "clang")
 FLAGS = ("-O3", "-march=native")
 MACHINE = "interpreted"  # CasADi's virtual machine
@@ -26,6 +40,7 @@ def plan(quick):
         {"quantity": quantity, "robot": name, "method": m, "by": by}
         for quantity, ways in WAYS.items()
         for name in (QUICK if quick else ROBOTS)
+        if (quantity, name) not in LEFT_OUT
         for by in (MACHINE, *installed())
         for m in ways
     ]
@@ -34,6 +49,34 @@ def plan(quick):
 def installed():
     """Compilers that are there."""
     return [name for name in COMPILERS if shutil.which(name)]
+
+
+def count(out, quick, executor="serial", shown=None):
+    """Rows of robots.csv: instructions."""
+    names = QUICK if quick else (*ROBOTS, *(name for name in MORE if of_name(name)))
+    points = [
+        {"quantity": quantity, "robot": name, "method": m}
+        for quantity, ways in COUNTED.items()
+        for name in names
+        if (quantity, name) not in LEFT_OUT
+        for m in ways
+    ]
+    table = StoredTable(out / "robots.csv", _KEYS[:3], ("dof", "instructions"), quick=quick)
+    rows = fill(table, points, _count, executor, shown)
+    table.close(points)
+    return rows
+
+
+def of_name(name):
+    """A robot of the study; None if its file is missing."""
+    if name == LARGE:
+        return large_humanoid()
+    return file_robot(name) if name in MORE else robots.by_name(name)
+
+
+def _count(quantity, robot, method):
+    r = of_name(robot)
+    return {"dof": r.nv, "instructions": built(quantity, r, method=method).n_instructions()}
 
 
 def measure(out, quick, shown):
@@ -55,7 +98,7 @@ def measure(out, quick, shown):
 
 def _timed(quantity, name, by, quick):
     """Rows of all methods, which take turns; ratios are to AD by the same compiler."""
-    robot = robots.by_name(name)
+    robot = of_name(name)
     made = [built(quantity, robot, method=m, name=m) for m in WAYS[quantity]]
     ports, rounds = random_ports(robot, made), 5 if quick else 21
     longest = interpreted(made, ports, rounds=1, calls=1).max()
@@ -92,9 +135,15 @@ def plot(rows, path):
     figure.savefig(path, dpi=85)
 
 
-def report(rows):
-    """The table as lines of text."""
-    lines = [f"Second partials of robots: time of a call, and over that of AD by the same means ({' '.join(FLAGS)})"]
+def report(rows, counts=()):
+    """The tables as lines of text."""
+    lines = ["Second partials of robots: instructions, and over those of AD of first partials"] if counts else []
+    for row in counts:
+        wanted = row["quantity"], row["robot"], "ad"
+        (ad,) = (x for x in counts if (x["quantity"], x["robot"], x["method"]) == wanted)
+        head = f"{row['quantity'].split('_')[0]:9}{row['robot']:16}{row['dof']:>3} dof  {row['method']:22}"
+        lines.append(f"{head}{row['instructions']:>10}{int(row['instructions']) / int(ad['instructions']):7.2f}")
+    lines += [f"Second partials of robots: time of a call, and over that of AD by the same means ({' '.join(FLAGS)})"]
     for row in rows:
         head = f"{row['quantity'].split('_')[0]:9}{row['robot']:16}{row['dof']:>3} dof  "
         head += f"{row['method']:10}{row['by']:12}"

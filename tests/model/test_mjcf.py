@@ -242,7 +242,7 @@ def test_names_of_links_between_joints_do_not_meet_those_of_bodies():
     text = f"<mujoco><worldbody>{both}</worldbody></mujoco>"
     robot, difference = compared(text)
     assert difference < 1e-13
-    assert [b.name for b in robot.bodies] == ["a_1_", "a", "a_1"]
+    assert [b.name for b in robot.bodies] == ["a_1_1", "a", "a_1"]
 
 
 def test_drives_of_ball_joints_are_read():

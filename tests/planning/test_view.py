@@ -6,10 +6,12 @@ import re
 import shutil
 import subprocess
 
+import casadi as ca
 import numpy as np
 import pytest
 
 import oc_dyn as od
+from oc_dyn.model.quaternions import quaternions
 from oc_dyn.planning.viewer import surfaces
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
@@ -147,6 +149,43 @@ def test_loops_stay_closed():
 def test_what_does_not_fit_is_named(motion, said):
     with pytest.raises(od.ShapeError, match=said):
         od.view(od.robots.double_pendulum(), motion)
+
+
+@pytest.mark.parametrize(
+    "quaternion, said", [([0] * 4, "is no rotation"), ([2, 0, 0, 0], "norm 2"), ([np.nan] * 4, "")]
+)
+def test_orientations_that_are_none(quaternion, said):
+    robot = od.robots.quadruped()
+    q = np.asarray(robot.neutral(), float).copy()
+    (_, row), *_ = quaternions(robot)
+    q[row : row + 4] = quaternion
+    for motion in (q, ([0, 1], np.array([robot.neutral(), q]))):
+        with pytest.raises(od.ShapeError, match=f"view: {robot.name}.*{said}"):
+            od.view(robot, motion)
+
+
+@pytest.mark.parametrize("what", [np.nan, 0.0, 2.0, -1.0])
+def test_poses_that_are_none(what):
+    robot, t = od.robots.double_pendulum(), ca.SX.sym("t")
+    pose = np.eye(4)
+    pose[:3, :3] *= what
+    with pytest.raises(od.ShapeError, match="poses"):
+        od.view(robot, [0.1, 0.2], scene=od.Scene().add("ball", S.Sphere(0.1), od.scene.PORT), poses=pose)
+    made = ca.Function("pose", [t], [ca.DM(pose) + 0 * t])
+    motion = ([0, 1], np.zeros((2, 2)))
+    with pytest.raises(od.ShapeError, match="view: poses of ball: at 0 s it is .*no pose"):
+        od.view(robot, motion, scene=od.Scene().add("ball", S.Sphere(0.1), made))
+
+
+def test_the_place_of_the_page_is_a_file(tmp_path):
+    robot = od.robots.double_pendulum()
+    for path in ("", tmp_path, str(tmp_path), 3):
+        with pytest.raises(od.ShapeError, match="view: path"):
+            od.view(robot, path=path)
+    assert od.view(robot, path=tmp_path / "new" / "a.html").path.read_text().startswith("<!")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(OSError, match="file"):  # as plan.save
+        od.view(robot, path=tmp_path / "file" / "more" / "a.html")
 
 
 def test_scene_must_be_one():

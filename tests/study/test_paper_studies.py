@@ -83,6 +83,11 @@ def check_kumar_mueller(out, told):
     for m, r in (("recursive_body", 2), ("taylor", 1)):
         assert counts[m, r] == od.function(panda, "inverse_dynamics", order=r, method=m).n_instructions()
     assert {m for m, _ in counts} == set(kumar_mueller.WAYS)
+    models = {row["method"]: row for row in read(out / "models.csv")}
+    assert set(models) == set(kumar_mueller.WAYS)
+    for row in models.values():
+        assert int(row[row["own"]]) == counts[row["method"], 2]
+        assert int(row["base parameters"]) <= int(row["as written"])
     times = {row["method"]: row for row in read(out / "times.csv")}
     assert float(times["recursive_body"]["interpreted ratio"]) == 1.0
     assert all(float(times[m]["interpreted ratio"]) > 0 for m in ("closed_form", "taylor"))

@@ -124,13 +124,19 @@ def test_programs_of_robots(monkeypatch, tmp_path):
     rows = singh_programs.measure(tmp_path, True, tqdm(disable=True))
     ways = {"interpreted", *(["gcc"] if shutil.which("gcc") else [])}
     assert {row["by"] for row in rows} == ways
-    assert len(rows) == 5 * len(ways)
+    assert len(rows) == 6 * len(ways)
     of = {(row["quantity"], row["method"]): row for row in rows if row["by"] == "interpreted"}
     f = od.function(od.robots.double_pendulum(), FORWARD, method="composite")
     assert int(of[FORWARD, "composite"]["instructions"]) == f.n_instructions()
     assert of[INVERSE, "compact"]["instructions"] == ""
     assert of[INVERSE, "ad"]["ratio"] == "1"
-    told = "\n".join(singh_programs.report(rows))
+    counted = singh_programs.count(tmp_path, True, shown=tqdm(disable=True))
+    counts = {(row["quantity"], row["method"]): int(row["instructions"]) for row in counted}
+    assert set(counts) == {(q, m) for q, ways in singh_programs.COUNTED.items() for m in ways}
+    for key, row in of.items():
+        assert key not in counts or int(row["instructions"]) == counts[key]
+    told = "\n".join(singh_programs.report(rows, counted))
+    assert "instructions, and over" in told
     assert "not installed: " in told
     assert "no_such_compiler" in told
     before = (tmp_path / "programs.csv").read_bytes()

@@ -24,7 +24,7 @@ from .unknowns import LINKS, TRANSMISSIONS, unknowns
 
 BANDWIDTH = 15.0  # [Hz]
 _QUIET = 1e-5  # of an equation's rms torque: less noise than this is taken for this much, so that weights stay finite
-_CORRELATED = 0.25  # [s / (15 Hz)] up to which what equations leave is taken as correlated
+_CORRELATED = 0.5  # [s / (15 Hz)] up to which what equations leave is taken as correlated
 _PARZEN = 0.539285  # integral of the squared Parzen window, by its reach
 _STEPS = 20
 _EXACT = 1e-12  # [rad, m] step of an encoder that is taken for none
@@ -75,7 +75,7 @@ def identify_elastic(
     Method: torques are linear in the parameters (but for the transmission: Gauss-Newton). Regressors are computed
     twice, from the even and from the odd samples of the encoders, and each is the other's instrument: noise of
     quantised and differentiated positions then does not bias the estimate. Equations weigh by the noise that a first
-    fit leaves. The covariance sums what equations leave over lags (Parzen window, 0.25 s at 15 Hz), so that it counts
+    fit leaves. The covariance sums what equations leave over lags (Parzen window, 0.5 s at 15 Hz), so that it counts
     correlation by filters, by encoders shared between equations, and noise that changes along the motion.
     Zeros of torques and deflections are free: each equation of each recording has a constant of its own (offsets), and
     each curved spring a zero within the steps of its encoders. Encoders that stand still do not have independent

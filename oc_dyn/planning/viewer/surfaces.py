@@ -113,3 +113,22 @@ def _turned(points: Array, face: Any, outward: Array) -> tuple[int, int, int]:
     """The corners in the order that looks outward."""
     i, j, k = (int(x) for x in face)
     return (i, j, k) if np.cross(points[j] - points[i], points[k] - points[i]) @ outward >= 0 else (i, k, j)
+
+
+def along(start: Array, end: Array) -> Array:
+    """Poses (K, 4, 4) in the middle between points (K, 3), with z along them."""
+    z = end - start
+    z = z / np.maximum(np.linalg.norm(z, axis=1, keepdims=True), 1e-12)
+    other = np.where(np.abs(z[:, 2:]) < 0.9, [0.0, 0.0, 1.0], [1.0, 0.0, 0.0])
+    x = np.cross(other, z)
+    x /= np.linalg.norm(x, axis=1, keepdims=True)
+    C = np.tile(np.eye(4), (len(z), 1, 1))
+    C[:, :3, 0], C[:, :3, 1], C[:, :3, 2], C[:, :3, 3] = x, np.cross(z, x), z, (start + end) / 2
+    return C
+
+
+def at(points: Array) -> Array:
+    """Poses (K, 4, 4) at points (K, 3)."""
+    C = np.tile(np.eye(4), (len(points), 1, 1))
+    C[:, :3, 3] = points
+    return C

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import html
 import json
+import os
 import tempfile
 import webbrowser
 from collections.abc import Mapping
@@ -17,6 +18,7 @@ import numpy as np
 from ...errors import ModelError, ShapeError
 from ...files import write_text
 from ...model.loops import LoopRobot
+from ...model.quaternions import check_quaternions, quaternions
 from ...model.robot import Robot, check_robot
 from ...numbers import are_sane, as_floats, shortened
 from ...scene import Scene
@@ -27,7 +29,7 @@ from ...scene.shapes import Capsule, HalfSpace, Shape, Sphere
 from ...types import Array, Numbers, StrPath
 from ...validation import number
 from ..animate import stick_figure
-from .surfaces import triangles
+from .surfaces import along, at, triangles
 
 _FINER = 8  # points between rows at which shares of limits are looked at
 _MOST = 20_000  # rows of a motion in a page
@@ -71,12 +73,15 @@ def view(
         None shows the robot at home. Shares of limits are plotted for motions that have limits.
     scene: an od.Scene, whose shapes are drawn, on links as well. Without one, the robot's collision shapes are: meshes
         by their hulls, where the extra `meshes` is installed and their files are there; without shapes, sticks.
-    path: of a file to write, "motion.html"; without one, .open() shows the page and notebooks show it by themselves.
+    path: of a file to write, "motion.html", whose folder is made; without one, .open() shows the page and notebooks
+        show it by themselves.
     fps: rows a second that are kept. title: of the page. poses: of scene.moving, as of animate, of the only motion.
-    Raises ShapeError naming the motion that does not fit, UnknownName for links that the robot does not have.
+    Raises ShapeError naming the motion that does not fit, whose quaternions are not of unit length too, and for a path
+    that is no file's; UnknownName for links that the robot does not have; OSError where nothing can be written.
     """
     check_robot("view", robot)
     fps = number("view: fps", fps, above=0)
+    place = None if path is None else _place(path)
     if scene is not None and not isinstance(scene, Scene):
         raise ShapeError(f"view: scene is {shortened(scene)}, expected an od.Scene")
     named = _named(robot, trajectory)
@@ -90,10 +95,17 @@ def view(
     for k, (name, t, q, shares) in enumerate(shown):
         page.add(name, t, q, shares, _COLORS[k % len(_COLORS)], poses)
     text = _filled(page.data(title or robot.name))
-    if path is not None:
-        path = Path(path)
-        write_text(path, text)
-    return View(text, path)
+    if place is not None:
+        write_text(place, text)
+    return View(text, place)
+
+
+def _place(path: StrPath) -> Path:
+    """Path of a file to write."""
+    if not isinstance(path, (str, os.PathLike)) or not os.fspath(path) or os.path.isdir(path):
+        what = "a directory" if isinstance(path, (str, os.PathLike)) and os.fspath(path) else "no name of a file"
+        raise ShapeError(f'view: path {shortened(path)} is {what}, expected one such as "motion.html"')
+    return Path(path)
 
 
 # -- motions -------------------------------------------------------------------------------------------------------
@@ -143,6 +155,7 @@ def _rows(robot: Robot, name: str, motion: Any, fps: float) -> tuple[str, Array,
             f"{what}: got q of shape {q.shape} for {t.size} times, expected finite numbers ({t.size}, {robot.nq}) for "
             f"{robot.name}, at times that do not fall"
         )
+    check_quaternions(what, quaternions(robot), q.T)
     chosen = _chosen(t, fps)
     return name, t[chosen] - t[0], q[chosen], {k: np.asarray(x)[chosen] for k, x in shares.items()}
 
@@ -253,8 +266,8 @@ class _Page:
             start, end = points[:, a], points[:, b]
             length = float(np.linalg.norm(end - start, axis=1).max())
             if length > 1e-9:
-                out.append((Capsule(round(thick, 6), round(length, 6)), _along(start, end)))
-        out += [(Sphere(round(1.5 * thick, 6)), _at(points[:, b])) for _, b in pairs]
+                out.append((Capsule(round(thick, 6), round(length, 6)), along(start, end)))
+        out += [(Sphere(round(1.5 * thick, 6)), at(points[:, b])) for _, b in pairs]
         return out
 
     def data(self, title: str) -> dict[str, Any]:
@@ -283,25 +296,6 @@ class _Page:
             "reach": round(size, 6),
             "radius": round(max(float(np.linalg.norm(self.high - self.low)) / 2, 1e-2), 6),
         }
-
-
-def _along(start: Array, end: Array) -> Array:
-    """Poses (K, 4, 4) in the middle between points (K, 3), with z along them."""
-    z = end - start
-    z = z / np.maximum(np.linalg.norm(z, axis=1, keepdims=True), 1e-12)
-    other = np.where(np.abs(z[:, 2:]) < 0.9, [0.0, 0.0, 1.0], [1.0, 0.0, 0.0])
-    x = np.cross(other, z)
-    x /= np.linalg.norm(x, axis=1, keepdims=True)
-    C = np.tile(np.eye(4), (len(z), 1, 1))
-    C[:, :3, 0], C[:, :3, 1], C[:, :3, 2], C[:, :3, 3] = x, np.cross(z, x), z, (start + end) / 2
-    return C
-
-
-def _at(points: Array) -> Array:
-    """Poses (K, 4, 4) at points (K, 3)."""
-    C = np.tile(np.eye(4), (len(points), 1, 1))
-    C[:, :3, 3] = points
-    return C
 
 
 def _packed(values: Numbers) -> str:
