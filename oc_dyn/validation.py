@@ -9,7 +9,7 @@ import casadi as ca
 import numpy as np
 
 from .errors import LimitError, ShapeError, UnknownName
-from .numbers import as_floats, shortened
+from .numbers import HUGE, are_sane, as_floats, shortened
 from .types import Array
 
 _REFUSED = (NotImplementedError, RuntimeError, TypeError, ValueError, OverflowError)  # by casadi, in its many ways
@@ -51,6 +51,14 @@ def name_of(what: str, value: Any) -> str:
     return value
 
 
+def names_of(what: str, value: Any) -> tuple[str, ...]:
+    """Names, from one or several."""
+    several = (value,) if isinstance(value, str) else value
+    if not isinstance(several, (list, tuple)) or not all(isinstance(n, str) for n in several):
+        raise ShapeError(f"{what} is {shortened(value)}, expected a name or several")
+    return tuple(several)
+
+
 def options_of(what: str, value: Any) -> dict[str, Any]:
     """A dict of {name: value}, {} for None."""
     if value is None:
@@ -75,6 +83,14 @@ def numbers(what: str, value: Any, size: int) -> Array:
     if value.size not in (1, size):
         raise ShapeError(f"{what}: got {value.size} values, expected {size}")
     return np.array(np.broadcast_to(value, size))
+
+
+def finite_numbers(what: str, value: Any, size: int) -> Array:
+    """As numbers, all finite and below HUGE."""
+    found = numbers(what, value, size)
+    if not are_sane(found):
+        raise ShapeError(f"{what}: got {shortened(found.tolist())}, expected finite numbers below {HUGE:g}")
+    return found
 
 
 def check_within(where: str, name: str, values: Array, lower: Array, upper: Array, relative: bool = False) -> None:

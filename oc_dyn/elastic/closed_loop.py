@@ -161,13 +161,13 @@ def cut_off(tau, limit):
     return ca.if_else(tau > limit, limit, ca.if_else(tau < -limit, -limit, tau))
 
 
-def torque_limits(controller, torque_limit):
-    """(motors,) from a number or one per motor; None for none."""
+def torque_limits(controller, torque_limit, who="simulate"):
+    """(motors,) from a number or one per motor; None for none. who: what messages begin with."""
     if torque_limit is None:
         return None
-    limit = validation.numbers("simulate: torque_limit", torque_limit, len(controller.elastic.motor_names))
+    limit = validation.numbers(f"{who}: torque_limit", torque_limit, len(controller.elastic.motor_names))
     if not np.all(limit > 0):
-        raise ShapeError(f"simulate: torque_limit is {limit.tolist()}, expected positive numbers")
+        raise ShapeError(f"{who}: torque_limit is {limit.tolist()}, expected positive numbers")
     return ca.DM(limit)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from math import inf
 from typing import Any
 
 import casadi as ca
@@ -11,6 +12,7 @@ import numpy as np
 
 from ..errors import ModelError, ShapeError
 from ..function import function
+from ..numbers import HUGE, are_sane, as_floats
 from ..ports import derivative_name
 from ..subexpressions import merged
 from ..text import terminal
@@ -28,6 +30,7 @@ class Controller:
 
     gains: {name: values}; with_gains: the function with a port for each of them besides, for code that may change them.
     integrators: (entry of the memory, that of its rate, motor) of torques that are integrated; see anti_windup.
+    longest_sample [s]: sample time below which the observers in it are stable.
     """
 
     name: str
@@ -38,6 +41,7 @@ class Controller:
     gains: dict[str, Array] = field(default_factory=dict)
     with_gains: ca.Function | None = None
     integrators: tuple[tuple[int, int, int], ...] = ()
+    longest_sample: float = inf
 
     @property
     def reference_names(self) -> tuple[str, ...]:
@@ -61,6 +65,9 @@ def make_controller(
     ref, state = reference_and_state(elastic, memory, sensors)
     ports: dict[str, Any] = {**{f"{n}_ref": x for n, x in ref.items()}, **state}
     values: dict[str, Any] = {n: ca.DM(x) for n, x in (gains or {}).items()}
+    for n, x in values.items():
+        if not are_sane(x.full()):
+            raise ShapeError(f"{name}: {n} comes out as {x.full().tolist()}, expected finite numbers below {HUGE:g}")
     open_: dict[str, Any] = {n: ca.SX.sym(n, *x.shape) for n, x in values.items()}
     made = []
     for numbers in [values, open_] if values else [values]:
@@ -104,9 +111,9 @@ def motor_gains(elastic: ElasticRobot, **gains: Any) -> list[Any]:
             if unknown:
                 raise ShapeError(f"{what}: no motor {unknown[0]!r}; motors: {', '.join(names)}")
             value = [value.get(n, 0.0) for n in names]
-        value = np.asarray(value, float).ravel()
+        value = as_floats(what, value).ravel()
         value = np.full(len(names), value[0]) if value.size == 1 else value
-        if value.shape != (len(names),) or not np.all(np.isfinite(value)) or np.any(value < 0):
+        if value.shape != (len(names),) or not are_sane(value) or np.any(value < 0):
             raise ShapeError(
                 f"{what}: got {value.tolist()}, expected {len(names)} numbers of at least 0: {', '.join(names)}"
             )

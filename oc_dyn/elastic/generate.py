@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -10,6 +10,7 @@ from typing import Any, cast
 import casadi as ca
 import numpy as np
 
+from .. import validation
 from ..codegen.build import Command, Flags, checked_flags, find_compiler, run_compiler
 from ..codegen.differences import with_differences
 from ..codegen.disk import write_texts
@@ -19,13 +20,15 @@ from ..codegen.names import checked_c_name
 from ..codegen.source import checked_precision
 from ..errors import ModelError, ShapeError, SolveError
 from ..interrupts import command
-from ..numbers import as_floats
 from ..subexpressions import merged
 from ..types import Array, Numbers, StrPath
 from .closed_loop import ClosedLoop, torque_limits
 from .control import Controller
 from .harness import generated, harness
 from .law_codegen import LawCode, law_texts, sizes
+from .linear_errors import check_sample_time
+from .measured_limits import measured_limits as limits_of
+from .measured_limits import safe_torques
 from .model import ElasticRobot
 from .reference import Reference
 
@@ -95,6 +98,7 @@ def generate_controller(
     flags: Sequence[str] = FLAGS,
     precision: str = "double",
     anti_windup: bool = True,
+    measured_limits: str | Mapping[str, Any] | None = "robot",
     measure: bool = False,
 ) -> GeneratedController:
     """GeneratedController: the complete law of a Controller as C99 in `folder`, compiled if there is a compiler.
@@ -110,6 +114,13 @@ def generate_controller(
     compiler: command of the C compiler; None for the first of $CC, cc, gcc and clang that exists. flags: its options.
     precision: "double", or "single": the law computes in float, on differences of its inputs that are formed in double.
     anti_windup: whether torques that the law integrates stay within torque_limit, as simulate has it.
+    measured_limits: of what is measured: a sample beyond them is a wild one, which gives a status and the safe torque,
+        as NaN does, and leaves the memory as it was. "robot": ranges of the joints, half as much wider at each end, 3
+        times their speeds (100 rad/s where the robot says nothing), and, where torque limits are known, 5 times these
+        for measured torques and, by their stiffness, for the deflections of linear springs; from one sample to the next
+        a position moves by 0.01 rad more than at the largest speed, at most. {port: bound}: the same with bounds of
+        one's own for |q|, |v|, |theta|, |dtheta|, |tau|, |dtau|, |sigma|, |dsigma| or |deflection|, numbers or one per
+        row, None for none; speeds bound the steps. None: every finite sample is taken.
     measure: whether gcc compiles the law for what the header says on the stack; see footprint of what comes back.
     An instance, <name>_t, holds all that is written; gains, limits and safe torques are its parameters, which may be
     changed while it runs: limits can be narrowed, not widened.
@@ -119,10 +130,13 @@ def generate_controller(
     Raises ShapeError, ModelError; SolveError with the compiler's words if it refuses.
     """
     name, folder = controller.name if name is None else name, Path(folder)
-    _check_arguments(folder, name, sample_time, reference, elastic)
+    sample_time = validation.number("generate_controller: sample_time", sample_time, above=0)
+    check_sample_time("generate_controller", sample_time, controller)
+    _check_arguments(folder, name, reference, elastic)
     code, functions = law_code(
-        controller, name, sample_time, torque_limit, safe_torque, precision=precision, anti_windup=anti_windup
-    )
+        controller, name, sample_time, torque_limit, safe_torque,
+        precision=precision, anti_windup=anti_windup, measured=measured_limits,
+    )  # fmt: skip
     loop = ClosedLoop(elastic or controller.elastic, controller, reference, None) if reference is not None else None
     texts = law_texts(code, functions, measure) | harness(code, loop, substeps)
     write_texts("generate_controller", folder, texts)
@@ -143,12 +157,13 @@ def generate_controller(
 
 def law_code(
     controller: Controller, name: str, sample_time: float = 1e-3, torque_limit: Numbers | None = None,
-    safe_torque: Numbers = 0.0, *, precision: str = "double", anti_windup: bool = True,
+    safe_torque: Numbers = 0.0, *, precision: str = "double", anti_windup: bool = True, measured: Any = None,
 ) -> tuple[LawCode, dict[str, str]]:  # fmt: skip
     """(LawCode, {file: text} of the functions of the law); arguments and errors as of generate_controller."""
-    limit = torque_limits(controller, torque_limit)
-    safe = _safe_torque(controller, safe_torque, limit)
+    limit = torque_limits(controller, torque_limit, "generate_controller")
+    safe = safe_torques("generate_controller", controller, safe_torque, limit)
     checked_precision("generate_controller", precision)
+    _refuse_no_numbers(controller)
     differences: list[tuple[int, int]] = []
     law = _law(controller, sample_time, f"{name}_law")
     if precision == "single":
@@ -156,15 +171,23 @@ def law_code(
     first = _first(controller, f"{name}_first") if controller.memory else None
     functions = generated(f"{name}_law", [law] + ([first] if first else []), precision)
     code = LawCode(controller, name, sample_time, law, first, limit, safe, precision, differences, anti_windup)
+    code.measured = limits_of("generate_controller", controller, measured, sample_time, limit)
     return code, functions
 
 
+def _refuse_no_numbers(controller: Controller) -> None:
+    """ModelError for a law with a gain that is NaN or infinite, before anything is written."""
+    for name, x in controller.gains.items():
+        if not np.all(np.isfinite(x)):
+            raise ModelError(
+                "generate_controller", [f"{name} of {controller.name} is NaN or infinite; expected numbers"]
+            )
+
+
 def _check_arguments(
-    folder: Path, name: str, sample_time: float, reference: Reference | None, elastic: ElasticRobot | None,
+    folder: Path, name: str, reference: Reference | None, elastic: ElasticRobot | None,
 ) -> None:  # fmt: skip
     checked_c_name("generate_controller", name, "give another name=")
-    if not (np.isfinite(sample_time) and sample_time > 0):
-        raise ShapeError(f"generate_controller: sample_time is {sample_time!r}, expected a positive number of seconds")
     if elastic is not None and reference is None:
         raise ModelError("generate_controller", ["a robot is given without a reference; give both or none"])
     _check_folder(folder, name)
@@ -177,21 +200,6 @@ def _check_folder(folder: Path, name: str) -> None:
         if other != name and (folder / f"{other}.h").exists() and (folder / f"{name}.c").exists():
             problem = f"{name}.c in it belongs to the controller {other}; give another folder or another name="
             raise ModelError(f"generate_controller into {folder}", [problem])
-
-
-def _safe_torque(controller: Controller, torque: Numbers, limit: Any) -> Array:
-    """(motors,) from a number or one per motor."""
-    torque, motors = as_floats("generate_controller: safe_torque", torque).ravel(), len(controller.elastic.motor_names)
-    if torque.size not in (1, motors) or not np.all(np.isfinite(torque)):
-        expected = f"expected a finite number or {motors}: {', '.join(controller.elastic.motor_names)}"
-        raise ShapeError(f"generate_controller: safe_torque is {torque.tolist()}, {expected}")
-    safe = np.broadcast_to(torque, motors)
-    if limit is not None and np.any(np.abs(safe) > limit.full().ravel()):
-        k = int(np.argmax(np.abs(safe) - limit.full().ravel()))
-        motor, most = controller.elastic.motor_names[k], float(limit[k])
-        problem = f"{safe[k]:g} Nm of motor {motor!r} is over its limit {most:g} Nm"
-        raise ShapeError(f"generate_controller: safe_torque: {problem}")
-    return safe
 
 
 def _law(controller: Controller, sample_time: float, name: str) -> ca.Function:

@@ -13,7 +13,7 @@ from ..codegen.templates import filled, header
 from .closed_loop import ClosedLoop
 from .control import Controller
 from .dop853 import fixed_step
-from .law_code import LawCode
+from .law_code import LawCode, tamed
 from .torque_sensors import TORQUES, torque_sensors
 
 
@@ -45,7 +45,8 @@ def _harness_words(code: LawCode, loop: ClosedLoop | None, functions: Sequence[c
         "inputs": count,
         "commands": sum(x.count for x in code.outputs),
         "memory": memory,
-        "sample": ", ".join(f"{x:.3f}" for x in rng.uniform(-0.5, 0.5, count)),
+        "sample": ", ".join(f"{x:.3f}" for x in tamed(code, [rng.uniform(-0.5, 0.5, count)])[0]),
+        "alone": "        self.known = 0;\n" if code.measured else "",
     }
     if loop is None:
         return {**words, "include_loop": "", "state": 1, "first_state": "0", "loop": _NO_LOOP}

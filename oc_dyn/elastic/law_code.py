@@ -16,6 +16,7 @@ from ..ports import derivative_name
 from ..types import Array
 from .anti_windup import held_back
 from .control import Controller
+from .measured_limits import MeasuredLimits
 from .torque_sensors import TORQUES
 
 _UNITS = {"q": "rad or m", "v": "rad/s or m/s", "theta": "rad or m", "dtheta": "rad/s or m/s"}
@@ -39,6 +40,7 @@ class LawCode:
         self.differences, self.real = differences, REALS[precision]
         self.wide = precision == "single"
         self.integrators = controller.integrators if anti_windup and limit is not None else ()
+        self.measured: MeasuredLimits | None = None
         self.motors = len(controller.elastic.motor_names)
         apart = ("memory", "differences", *controller.gains)
         self.inputs = [_known(x, controller) for x in fields_of(law, "in", apart)]
@@ -103,12 +105,43 @@ def recorded(code: LawCode) -> tuple[list[Array], list[Array], list[int]]:
     limit = np.full(code.motors, np.inf) if code.limit is None else code.limit
     names = [n for n in c.function.name_in() if n != "memory"]
     count = sum(x.count for x in code.inputs)
-    for _ in range(20):  # until a law that is not defined everywhere has results
+    for k in range(20):  # until a law that is not defined everywhere has results
         rows = [rng.uniform(-0.5, 0.5, count).round(3) for _ in range(3)]
+        rows = [_stiff(code, x, 10.0 ** (k % 4)) for x in rows] if k >= 4 else rows
+        rows = tamed(code, rows)
         expected, statuses = _steps(code, names, rows, limit)
         if not any(statuses):
             break
     return rows, expected, statuses
+
+
+def _stiff(code: LawCode, x: Array, size: float) -> Array:
+    """Inputs with positive stiffnesses of this size, where laws of variable springs are defined."""
+    at = 0
+    for port in code.inputs:
+        if port.name in ("sigma", "sigma_ref"):
+            x[at : at + port.count] = (size * (1 + np.abs(x[at : at + port.count]))).round(3)
+        at += port.count
+    return x
+
+
+def tamed(code: LawCode, rows: Sequence[Array]) -> list[Array]:
+    """Inputs near those given whose measurements are within their limits."""
+    if code.measured is None:
+        return list(rows)
+    places, out = measured_places(code), [np.array(x) for x in rows]
+    for x, y in zip(out, code.measured.tamed([x[places] for x in out]), strict=True):
+        x[places] = y
+    return out
+
+
+def measured_places(code: LawCode) -> Array:
+    """(n,) places in the input of what MeasuredLimits bound."""
+    starts, at = {}, 0
+    for x in code.inputs:
+        starts[x.name], at = at, at + x.count
+    ports = code.measured.ports if code.measured else ()
+    return np.concatenate([np.zeros(0, int), *(starts[field_name(n)] + np.arange(size) for n, size in ports)])
 
 
 def moved_on(memory: Array, found: dict[str, Any], sample_time: float) -> Array:

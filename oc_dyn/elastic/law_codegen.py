@@ -11,6 +11,7 @@ from ..codegen.product import Facts
 from ..codegen.product_files import Product, files_of
 from ..codegen.templates import filled
 from .law_code import LawCode, recorded
+from .law_measured import measured_members
 from .law_words import law_words
 
 _TOLERANCE = {"double": 1e-9, "single": 1e-3}
@@ -56,6 +57,7 @@ def _facts(code: LawCode) -> Facts:
     c, elastic = code.controller, code.controller.elastic
     sizes = _room(code)
     copied = sum(x.count for x in code.inputs) + len(code.differences) if code.wide else 0
+    copied += len(code.measured.low) if code.measured else 0
     numbers = 2 * max(1, c.memory) + sum(x.count for x in code.parameters) + sizes["w"] + copied
     said = "none" if code.limit is None else ", ".join(f"{x:g}" for x in code.limit)
     more = {"Joints": ", ".join(elastic.links.velocity_names), "Motors": ", ".join(elastic.motor_names)}
@@ -63,7 +65,7 @@ def _facts(code: LawCode) -> Facts:
         title=code.title,
         sample_time=code.sample_time,
         numbers=numbers,
-        integers=sizes["iw"] + 1,
+        integers=sizes["iw"] + 1 + (2 if code.measured else 0),
         pointers=sizes["arg"] + sizes["res"],
         more={**more, "Limit of torque": said},
     )
@@ -89,6 +91,7 @@ def _members(code: LawCode) -> str:
             f"    {name}_real *res[{sizes['res']}];",
             f"    {name}_int iw[{sizes['iw']}];",
             "    int started;",
+            *measured_members(code),
         ]
     )
 

@@ -13,6 +13,7 @@ from ..codegen.templates import filled
 from ..text import c_comment
 from ..types import Array
 from .law_code import LawCode
+from .law_measured import measured_words
 
 _WINDUP = """
  * Torques that the law integrates stay within these limits, too: none runs on while its motor is at its limit."""
@@ -44,6 +45,7 @@ def law_words(code: LawCode) -> dict[str, Any]:
         "wide_check": _wide_check(code),
         "round": _round(code),
         "rounded": "    in_float(self, in);\n" if code.wide else "",
+        **measured_words(code),
         "check_memory": bad_memory if c.memory else "",
         "arguments": "\n".join(_arguments(code)),
         "out_reals": sum(x.count for x in code.outputs),

@@ -32,6 +32,8 @@ from .motor_side import (
 )
 from .ports import admit
 
+_NAME = "feedback_linearization"
+
 
 def feedback_linearization(
     elastic: ElasticRobot,
@@ -70,11 +72,12 @@ def feedback_linearization(
     order = linearization_order(elastic)
     one_of("friction_speed", friction_speed, ("measured", "reference", "none"))
     n, n_sigma = elastic.nv, len(elastic.sigma_names)
-    k = pole_gains(poles, order + flag("feedback_linearization: integral", integral), n)
+    k = pole_gains(poles, order + flag("feedback_linearization: integral", integral), n, f"{_NAME}: poles")
     gains = {"gains": k[:, 1:], "integral_gains": k[:, :1]} if integral else {"gains": k}
     default = np.min(-np.real(np.asarray(poles))) if np.ndim(poles) else poles
     if n_sigma or stiffness_poles is not None:
-        gains["sigma_gains"] = pole_gains(default if stiffness_poles is None else stiffness_poles, 2, n_sigma)
+        chosen = default if stiffness_poles is None else stiffness_poles
+        gains["sigma_gains"] = pole_gains(chosen, 2, n_sigma, f"{_NAME}: stiffness_poles")
     if elastic.coupling:
         made: Any = CompleteLaw(elastic, inverse_dynamics)
     else:

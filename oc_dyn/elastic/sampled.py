@@ -20,6 +20,7 @@ from .closed_loop import ClosedLoop
 from .collocation import collocation_step
 from .continuous import SUNDIALS_STEPS, last_line
 from .dop853 import fixed_step
+from .faults import Faults
 from .open_loops import fault_of
 from .sensor_effects import SensorEffects
 from .sensors import Sensors
@@ -42,7 +43,7 @@ def spread_of(loop: ClosedLoop, noise: Mapping[str, Numbers] | None) -> Array | 
 
 
 def sampled(
-    loop: ClosedLoop, settings: Settings, x0: Array, spread: Array | None, effects: SensorEffects,
+    loop: ClosedLoop, settings: Settings, x0: Array, spread: Array | None, effects: SensorEffects, faults: Faults,
 ) -> tuple[Any, ...]:  # fmt: skip
     """(times, states, controls, facts, failure): the law once in a sample time, its results held."""
     h: Any = settings.sample_time
@@ -57,13 +58,19 @@ def sampled(
     waiting: deque[Array] = deque()  # torques on their way to the motors
     times, states, controls = [], [], []
     x, robot, memory = x0, slice(0, loop.plant.size), slice(loop.plant.size, loop.plant.size + loop.memory)
+    commanded = np.zeros(loop.plant.controls)  # before the first sample
     failure, miss, opened = None, 0.0, fault_of(loop)
     looked_at = set(np.linspace(0, count - 1, 10).astype(int)) if method != "cvodes" else ()
     finer: Any = held_step(loop, settings, 2 * settings.substeps) if looked_at else None
     for i in range(count + 1):
         seen = x[robot] + spread * rng.standard_normal(loop.plant.size) if spread is not None else x[robot]
-        u = law(i * h, *sensors.read(i * h, x[robot], seen), x[memory]).full().ravel()
+        read = faults.of_torques(i, sensors.read(i * h, x[robot], faults.of_state(i, seen)))
+        if faults.accept(read):
+            u = law(i * h, *read, x[memory]).full().ravel()
+        else:
+            u = np.concatenate([faults.safe(commanded), np.zeros(loop.memory)])
         waiting.extend([u[: loop.plant.controls]] * (1 if i else effects.delay + 1))
+        commanded = u
         u = np.concatenate([waiting.popleft(), u[loop.plant.controls :]])
         if i % every == 0 or i == count:
             times.append(i * h)
@@ -92,7 +99,7 @@ def sampled(
     miss *= count / max(len(looked_at), 1)
     if failure is None and miss > LONG_STEPS:
         _warn_of_long_steps(loop, settings, miss)
-    facts = {"steps": count * settings.substeps, **sensors.facts}
+    facts = {"steps": count * settings.substeps, **sensors.facts, **faults.facts}
     return np.array(times), np.array(states).T, np.array(controls).T, facts, failure
 
 

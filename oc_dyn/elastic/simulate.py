@@ -15,6 +15,8 @@ from ..types import Array, Numbers
 from .closed_loop import ClosedLoop, check_is_reference, torque_limits
 from .continuous import continuous
 from .control import Controller
+from .faults import faults_of
+from .linear_errors import check_sample_time
 from .model import ElasticRobot
 from .open_loops import check_reference, up_to_open
 from .reachable import refusal_along
@@ -51,6 +53,9 @@ def simulate(
     velocity_filter: float | None = None,
     torque_noise: Numbers = 0.0,
     torque_bias: Numbers = 0.0,
+    measured_limits: str | Mapping[str, Any] | None = None,
+    safe_torque: str | Numbers = 0.0,
+    wrong_samples: Mapping[int, Mapping[str, Numbers]] | None = None,
     seed: int = 0,
 ) -> Run:
     """Run of an elastic robot whose motors obey a Controller along a Reference.
@@ -76,6 +81,11 @@ def simulate(
         speeds are filtered differences of exact angles.
     torque_noise, torque_bias: (elastic joints,) or a number [Nm]: standard deviation and mean error of torque sensors,
         for laws that read them (tau); their dtau is then a difference of what they read through the same low-pass.
+    measured_limits: as of generate_controller, of sampled laws: at a sample beyond them the memory stays as it was, and
+        safe_torque acts, (motors,) or a number [Nm], or "last": the torques of the sample before. Default None, no
+        limits. facts["refused_samples"] counts them.
+    wrong_samples: {number of the sample: {port: offset}}: errors of measurement at these samples, of q, v, theta,
+        dtheta, sigma, dsigma, tau, dtau; speeds that are differences have those of their positions.
     seed: of the noise, and of where the steps of each encoder lie.
     Raises SolveError when the integration fails, with the Run up to there as its `trajectory`, or at once where springs
     are so stiff that the explicit method would not come to an end; LimitError where a spring cannot give the torque
@@ -86,8 +96,11 @@ def simulate(
     real = elastic.with_errors(stiffness_error, mass_error, motor_inertia_error)
     check_is_reference(reference)
     settings = settings_of(reference, duration, dt, method, rtol, atol, sample_time, substeps, seed)
+    if settings.sample_time is not None:
+        check_sample_time("simulate", settings.sample_time, controller)
     loop = ClosedLoop(real, controller, reference, torque_limits(controller, torque_limit), settings.sample_time)
     effects = sensor_effects("simulate", real, delay, encoder_bits, velocity_filter, torque_noise, torque_bias)
+    faults = faults_of(loop, measured_limits, safe_torque, wrong_samples)
     check_reference("simulate: the reference", real, reference, settings.times)
     x0, spread = loop.first_state(start), spread_of(loop, noise)
     check_closed("simulate: start", real.links, x0[loop.plant.parts["q"]])
@@ -98,7 +111,7 @@ def simulate(
         outcome: tuple[Any, ...] = (
             continuous(loop, settings, x0, spread, effects)
             if sample_time is None
-            else sampled(loop, settings, x0, spread, effects)
+            else sampled(loop, settings, x0, spread, effects, faults)
         )
     return _checked_run(loop, settings, *outcome)
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from math import pi
 from typing import Any
 
+import casadi as ca
 import numpy as np
 
 from .. import elastic as el
@@ -66,13 +67,23 @@ def panda():
     return Setting(arm, el.reference(arm, path), 80.0, 60.0, (87.0,) * 4 + (12.0,) * 3)
 
 
+def vsa_joint():
+    """A rod of 0.4 m and 3 kg on a spring of variable stiffness, from 300 to 600 Nm/rad and back, whose drive has
+    0.01 kg m^2; 1.2 s, then 0.8 s of rest."""
+    arm = el.elastic_robot(robots.planar_arm(1), el.VariableSpring(), motor_inertia=0.3, stiffness_inertia=0.01)
+    path = el.rest_to_rest((-0.6,), (0.7,), 1.2, continuity=arm.continuity("torque"), hold=0.8)
+    return Setting(arm, el.reference(arm, path, sigma=lambda t: 450 - 150 * ca.cos(pi * t)), 30.0, 40.0, (60.0,))
+
+
 ROBOTS: dict[str, Callable[[], Setting]] = {
     "2R arm": arm_2r,
     "2R arm with Coulomb friction": lambda: arm_2r(friction=(6.0, 4.0), substeps=4),
     "Panda": panda,
+    "VSA joint": vsa_joint,
 }
 _OBSERVER, _DISTURBANCE, _FRICTION = 300.0, 50.0, 150.0  # poles of observers [1/s]
 _BARE, _RUBBING = ("2R arm", "Panda"), ("2R arm with Coulomb friction",)
+_ARMS, _VARIABLE = (*_BARE, *_RUBBING), ("VSA joint",)
 
 
 def linearizing(speed):
@@ -88,6 +99,13 @@ def halved(s):
 def soft(s):
     """Joint impedance that follows motions, at half the stiffness of the springs, all modes damped at 0.7."""
     return el.impedance(s.elastic, 0.5 * s.springs, at=s.start, feedforward="flat")
+
+
+def held(s):
+    """Cartesian impedance of the Panda's hand, 50 Nm/rad and 1000 N/m; 20 Nm/rad of each joint for what it leaves
+    free."""
+    stiffness = [50.0] * 3 + [1000.0] * 3
+    return el.impedance(s.elastic, stiffness, frame="panda_link8", joint_stiffness=20.0, at=s.start, feedforward="flat")
 
 
 def preserving(s):
@@ -117,21 +135,23 @@ def lubricated(s):
 
 LAWS: dict[str, tuple[Callable[[Setting], el.Controller], tuple[str, ...]]] = {
     "feedforward": (lambda s: el.feedforward(s.elastic), _BARE),
-    "feedforward_pd": (lambda s: el.feedforward_pd(s.elastic, *s.gains), tuple(ROBOTS)),
-    "gravity_pd": (lambda s: el.gravity_pd(s.elastic, *s.gains), tuple(ROBOTS)),
+    "feedforward_pd": (lambda s: el.feedforward_pd(s.elastic, *s.gains), (*_ARMS, *_VARIABLE)),
+    "gravity_pd": (lambda s: el.gravity_pd(s.elastic, *s.gains), _ARMS),
     "computed_torque": (lambda s: el.computed_torque(s.elastic, *s.gains), _BARE),
     "online_gravity_pd": (lambda s: el.online_gravity_pd(s.elastic, *s.gains), _BARE),
     "full_state_feedback": (lambda s: el.full_state_feedback(s.elastic, *s.gains), _BARE),
     "full_state_feedback, half the motors' inertia": (halved, _BARE),
     "impedance, half the springs' stiffness": (soft, _BARE),
+    "impedance of the hand": (held, ("Panda",)),
     "esp": (lambda s: el.esp(s.elastic, *s.gains, s.link_damping(0.1)), _BARE),
     "esp_i, half the springs' stiffness": (preserving, _BARE),
-    "feedback_linearization": (linearizing("measured"), tuple(ROBOTS)),
+    "feedback_linearization": (linearizing("measured"), (*_ARMS, *_VARIABLE)),
     "feedback_linearization, poles at -20/s": (lambda s: el.feedback_linearization(s.elastic, 20.0), _BARE),
     "feedback_linearization, friction at the reference": (linearizing("reference"), _RUBBING),
     "feedback_linearization, integral": (lambda s: el.feedback_linearization(s.elastic, s.pole, integral=True), _BARE),
     "feedback_linearization, link_state_observer": (seen, _BARE),
-    "feedforward_pd, disturbance_observer": (countered, tuple(ROBOTS)),
+    "vsa_damping": (lambda s: el.vsa_damping(s.elastic), _VARIABLE),
+    "feedforward_pd, disturbance_observer": (countered, _ARMS),
     "feedforward_pd, friction_observer": (lubricated, _RUBBING),
     "feedback_linearization, no friction": (linearizing("none"), _RUBBING),
 }

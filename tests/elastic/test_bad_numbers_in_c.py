@@ -139,7 +139,7 @@ def test_memory_and_start(flags, tmp_path):
 def test_an_overflow_does_not_become_the_torque_limit(tmp_path):
     """Finite measurements whose torques are none: the limit is not applied to what is no number."""
     law = el.feedback_linearization(arm("linear"), 20.0)
-    made = el.generate_controller(law, tmp_path, name="arm", torque_limit=80.0, compiler="none")
+    made = el.generate_controller(law, tmp_path, name="arm", torque_limit=80.0, compiler="none", measured_limits=None)
     c = Law(made, ("-O2",))
     x = np.full(c.inputs, 1e200)
     assert not np.any(np.isfinite(law.function(*np.split(x, law.function.n_in())).full()))
@@ -171,7 +171,10 @@ def test_laws_that_do_not_read_a_sensor_refuse_it_too(which, tmp_path):
 
 def test_limits_differ_by_motor_and_may_be_infinite(tmp_path):
     law = el.feedforward_pd(arm("linear"), 1e4, 10.0)
-    made = el.generate_controller(law, tmp_path, name="arm", torque_limit=[5.0, np.inf, 2.0], compiler="none")
+    limit = [5.0, np.inf, 2.0]
+    made = el.generate_controller(
+        law, tmp_path, name="arm", torque_limit=limit, compiler="none", measured_limits={"deflection": None}
+    )
     c, x = Law(made, ("-O2",)), np.zeros(1)
     assert [made.inputs[n] for n in ("theta", "dtheta")] == [3, 3]
     x = np.zeros(c.inputs)

@@ -8,8 +8,7 @@ import casadi as ca
 import numpy as np
 
 from ... import validation
-from ...errors import ModelError, ShapeError, SolveError
-from ...numbers import are_sane
+from ...errors import ModelError, SolveError
 from ...types import Array, Numbers
 from ..closed_loop import ClosedLoop
 from ..control import Controller
@@ -49,9 +48,7 @@ def linear_loop(
     Raises SolveError if there is no such rest nearby, ShapeError for numbers that do not fit, ModelError for such a law
     without sample_time.
     """
-    at = validation.numbers("at", at, elastic.nq)
-    if not are_sane(at):
-        raise ShapeError(f"at is {at.tolist()}, expected finite numbers")
+    at = validation.finite_numbers("at", at, elastic.nq)
     more = {}
     if "memory_next" in controller.function.name_out():
         if sample_time is None:

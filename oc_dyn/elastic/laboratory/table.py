@@ -17,6 +17,7 @@ from ...text import in_columns
 from ...types import Array, Numbers
 from ..closed_loop import ClosedLoop, torque_limits
 from ..control import Controller
+from ..linear_errors import check_sample_time
 from ..model import ElasticRobot
 from ..reference import Reference
 from ..sampled import LONG_STEPS
@@ -115,9 +116,11 @@ def laboratory_table(
     Raises ShapeError, UnknownName, ModelError.
     """
     seeds = validation.count("laboratory_table: seeds", seeds, 1)
+    sample_time = validation.number("laboratory_table: sample_time", sample_time, above=0)
     known = EFFECTS if effects is None else effects
     points = []
     for law, controller in controllers.items():
+        check_sample_time("laboratory_table", sample_time, controller)
         for effect, options in known.items():
             variants = (options,) if isinstance(options, Mapping) else tuple(options)
             for one in variants:
@@ -155,7 +158,7 @@ def laboratory_row(
     figures, misses = [], []
     for k, options in enumerate(variants):
         real = real_robot(elastic, options)
-        limit = torque_limits(controller, torque_limit)
+        limit = torque_limits(controller, torque_limit, "laboratory_table")
         loop = ClosedLoop(real, controller, reference, limit, sample_time)
         sensors = {name: x for name, x in options.items() if name in _SENSORS}
         chosen = sensor_effects("laboratory_table", real, **sensors)

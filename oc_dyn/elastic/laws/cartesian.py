@@ -11,6 +11,7 @@ import numpy as np
 from ...errors import ShapeError
 from ...function import function
 from ...model.robot import Robot
+from ...numbers import are_sane
 from ...types import Array
 from .modes import modal_damping
 
@@ -72,7 +73,7 @@ def blocks(what: str, value: Any) -> Array:
     except (TypeError, ValueError):
         K = np.full(0, np.nan)
     K = np.diag(K) if K.shape == (6,) else K
-    if K.shape != (6, 6) or not np.all(np.isfinite(K)):
+    if K.shape != (6, 6) or not are_sane(K):
         raise ShapeError(f"{what}: got {value!r}, expected (6,) or (6, 6) finite numbers: rotations, then translations")
     size = np.abs(K).max()
     if np.abs(K - K.T).max() > 1e-9 * size or np.linalg.eigvalsh(K)[0] < -1e-9 * size:

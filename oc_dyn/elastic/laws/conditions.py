@@ -10,6 +10,7 @@ import numpy as np
 
 from ...errors import LimitError, ModelError, ShapeError
 from ...model.loops import LoopRobot
+from ...numbers import are_sane
 from ...types import Array, Named
 from ..controller import motor_gains as _gains
 from ..drives import drive_torques
@@ -92,7 +93,7 @@ def at_elastic_motors(what: str, elastic: ElasticRobot, value: Any, default: Any
     except (TypeError, ValueError):
         found = np.zeros(0)
     found = np.full(len(names), found[0]) if found.size == 1 else found
-    if found.shape != (len(names),) or not np.all(np.isfinite(found)) or np.any(found <= above):
+    if found.shape != (len(names),) or not are_sane(found) or np.any(found <= above):
         more = "" if np.isinf(above) else f" above {above:g}"
         raise ShapeError(f"{what}: got {value!r}, expected a number or {len(names)}{more}: {', '.join(names)}")
     return found
@@ -149,7 +150,7 @@ def symmetric(what: str, value: Any, n: int) -> Array:
         found = np.full(0, np.nan)
     if found.shape in ((), (1,)) or found.shape == (n,):
         found = np.diag(np.broadcast_to(found, (n,)))
-    if found.shape != (n, n) or not np.all(np.isfinite(found)):
+    if found.shape != (n, n) or not are_sane(found):
         raise ShapeError(f"{what}: got {value!r}, expected a finite number, ({n},) or ({n}, {n})")
     size = np.abs(found).max()
     if np.abs(found - found.T).max() > 1e-9 * size or np.linalg.eigvalsh(found)[0] < -1e-9 * size:

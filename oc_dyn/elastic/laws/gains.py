@@ -44,14 +44,14 @@ def joint_gains(
     """
     name = "joint_gains"
     check_robot(name, elastic, rigid=False, damped=True, variable=False)
-    at = validation.numbers(f"{name}: at", at, elastic.nq)
+    at = validation.finite_numbers(f"{name}: at", at, elastic.nq)
     given = [n for n, x in (("poles", poles), ("lqr", lqr), ("bandwidth", bandwidth)) if x is not None]
     if len(given) != 1:
         raise ShapeError(f"{name}: got {', '.join(given) or 'none'} of poles, lqr and bandwidth, expected one")
     m = np.diag(function(elastic.links, "mass_matrix")(at).full())[[j.v for j in elastic.joints]]
     B, K = np.diag(elastic.motor_inertia), softest(elastic)
     if poles is not None:
-        return _placed(elastic, np.array(pole_gains(poles, 4, len(K))), m, K)
+        return _placed(elastic, np.array(pole_gains(poles, 4, len(K), "joint_gains: poles")), m, K)
     if lqr is not None:
         return _regulated(elastic, _weights(name, lqr), m, B, K)
     w = validation.numbers(f"{name}: bandwidth", bandwidth, len(K))

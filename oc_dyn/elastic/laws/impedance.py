@@ -8,7 +8,7 @@ import casadi as ca
 import numpy as np
 
 from ... import validation
-from ...errors import ModelError
+from ...errors import ModelError, ShapeError
 from ...function import function
 from ...types import Array, Named, Numbers
 from ..controller import Controller
@@ -20,6 +20,7 @@ from .conditions import at_elastic_motors, at_links, check_robot, gravity_of, lo
 from .flat_reference import flat_reference
 from .modes import modal_damping
 from .static_link import static_links, steps_of
+from .truncation import check_iterations
 
 _SAMPLES = 200  # configurations at which the condition of a Cartesian stiffness is looked at
 _IDLE = 2.0  # [1/s] rate at which motion that no Cartesian spring holds comes to rest, by default
@@ -57,10 +58,12 @@ def impedance(
         the ranges, 0 where a range is infinite.
     feedforward: "gravity": the regulator above; "flat": l(q) has what the flat map's torque exceeds g(q_ref) by, u the
         motors' accelerations of the flat map, and motors are damped about its speeds: motions are followed exactly.
-    iterations: of q_bar, default what makes their error 1e-10 of its start. Joint stiffness and linear springs are
-        solved for, so that gravity alone is iterated.
+    iterations: of q_bar, default what makes their error 1e-10 of its start, by bounds that hold everywhere. Joint
+        stiffness and linear springs are solved for, so that gravity and a frame's stiffness alone are iterated. Fewer
+        show another stiffness at rest than was asked for, see check.
     check: refuse what is not proven: K - (d/dq)(dV/dq) must be above the bound of |dg/dq|, as no motor loop makes links
         stiffer than their springs; of a frame it is looked at in 200 configurations of the ranges, at its pose wanted.
+        There, too, `iterations` must leave the stiffness at rest within 0.1 % of that asked for.
     Where the reference rests links and motors are passive at the port (external torque, v).
     Raises ModelError naming what fails; ShapeError; UnknownName for the frame.
     Source: Ott, Albu-Schaeffer, Kugi, Hirzinger, On the passivity-based impedance control of flexible joint robots,
@@ -70,8 +73,9 @@ def impedance(
     validation.one_of("feedforward", feedforward, ("flat", "gravity"))
     check_robot(name, elastic, rigid=False, damped=feedforward == "gravity", variable=False)
     n, flat = elastic.nv, feedforward == "flat"
-    where = _middle(elastic) if at is None else validation.numbers(f"{name}: at", at, n)
+    where = _middle(elastic) if at is None else validation.finite_numbers(f"{name}: at", at, n)
     Bs = at_elastic_motors(f"{name}: inertia", elastic, inertia, np.diag(elastic.motor_inertia))
+    _refuse_frames_arguments(name, frame, joint_stiffness, joint_damping)
     own = symmetric(
         f"{name}: joint_stiffness" if frame else f"{name}: stiffness", joint_stiffness if frame else stiffness, n
     )
@@ -94,14 +98,23 @@ def impedance(
         _check_stiffness(name, elastic, own, spring)
     steps = _steps(name, elastic, iterations, own, spring)
 
+    def loads(q: Any, q_ref: Any) -> Any:
+        return gravity_of(elastic, q) - ca.DM(own) @ (q - q_ref) - (spring.force(q, q_ref) if spring else 0)
+
+    if check and iterations is not None:
+
+        def step(q: Any, theta: Any, q_ref: Any) -> Any:
+            return _static(elastic, own, lambda x: loads(x, q_ref), q, q_ref, {"q": q, "theta": theta}, 1)
+
+        check_iterations(name, elastic, steps, loads, step)
+
     def law(ref: dict[str, Any], state: dict[str, Any], gains: dict[str, Any]) -> dict[str, Any]:
         more, speed, acceleration, friction = _base(elastic, ref, flat)
 
         def load(q: Any) -> Any:
-            held = gravity_of(elastic, q) + more
-            return held - ca.DM(own) @ (q - ref["q"]) - (spring.force(q, ref["q"]) if spring else 0)
+            return loads(q, ref["q"]) + more
 
-        q = _static(elastic, own, spring, load, ref, state, steps)
+        q = _static(elastic, own, load, ref["q"], ref["q"], state, steps)
         missing = speed - state["dtheta"]
         damped = gains["joint_damping"] @ missing
         if spring:
@@ -114,6 +127,19 @@ def impedance(
     return _controller(name, elastic, law, gains=gains, sensors=("tau",))
 
 
+def _refuse_frames_arguments(name: str, frame: str | None, joint_stiffness: Any, joint_damping: Any) -> None:
+    """ShapeError for what stands beside a frame's impedance where there is no frame."""
+    if frame is not None:
+        return
+    plain = isinstance(joint_stiffness, (int, float)) and joint_stiffness == 0
+    for what, given, own in (
+        ("joint_stiffness", not plain, "stiffness"),
+        ("joint_damping", joint_damping is not None, "damping"),
+    ):
+        if given:
+            raise ShapeError(f"{name}: {what} stands beside the impedance of a frame; without frame= give {own}")
+
+
 def _base(elastic: ElasticRobot, ref: dict[str, Any], flat: bool) -> tuple[Any, Any, Any, Any]:
     """(torque beside gravity's, motors' speeds and accelerations, torque of friction) of the reference."""
     n = elastic.nv
@@ -124,12 +150,12 @@ def _base(elastic: ElasticRobot, ref: dict[str, Any], flat: bool) -> tuple[Any, 
     return at_links(elastic, f.tau) - gravity_of(elastic, ref["q"]), f.dtheta, f.d2theta, f.other
 
 
-def _static(elastic: ElasticRobot, own: Array, spring: Any, load: Any, ref: Any, state: Any, steps: int) -> Any:
-    """q_bar (v,): K (theta - q_bar) = load(q_bar)."""
+def _static(elastic: ElasticRobot, own: Array, load: Any, start: Any, q_ref: Any, state: Any, steps: int) -> Any:
+    """q_bar (v,): K (theta - q_bar) = load(q_bar), from `start`."""
     if not _is_linear(elastic):
-        return static_links(elastic, state["q"], state["theta"], load, ref["q"], steps)
+        return static_links(elastic, state["q"], state["theta"], load, start, steps)
     K = np.diag(elastic.linear_stiffness())
-    q, inverse = ref["q"], ca.DM(np.linalg.inv(K - own))
+    q, inverse = start, ca.DM(np.linalg.inv(K - own))
     for _ in range(steps):  # (K - own) q = K theta - own q_ref - the load without that of `own`
         q = inverse @ (ca.DM(K) @ state["theta"] - load(q) - ca.DM(own) @ q)
     return q

@@ -8,8 +8,12 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
+from ... import validation
+from ...errors import ShapeError
+from ...numbers import are_sane, as_floats, shortened
 from ...types import Array
 
+_ROUNDING = 1e-9  # share of a matrix' size by which it may be asymmetric or indefinite
 SWEEPS = 5  # of Jacobi's rotations: inertias and stiffnesses of arms of 7 joints to rounding
 
 
@@ -17,11 +21,33 @@ def modal_damping(inertia: Array, stiffness: Array, ratio: Any = 0.7) -> Array:
     """(n, n) damping D = 2 Q diag(ratio sqrt(k)) Q' with inertia M = Q Q' and stiffness K = Q diag(k) Q', for which
     every mode of M x'' + D x' + K x = 0 has this damping ratio: a number or (n,), by rising frequency.
 
+    Raises ShapeError for an inertia that is not symmetric and positive definite, a stiffness that is not symmetric or
+    has negative eigenvalues, and ratios below 0.
     Source: Albu-Schaeffer, Ott, Frese, Hirzinger, Cartesian impedance control of redundant robots: recent results with
     the DLR light-weight arms, ICRA 2003 (double diagonalisation).
     """
-    Q, k = modes(inertia, stiffness)
-    return (Q * (2 * np.asarray(ratio) * np.sqrt(np.maximum(k, 0)))) @ Q.T
+    M, K = _symmetric("inertia", inertia), _symmetric("stiffness", stiffness)
+    if M.shape != K.shape:
+        raise ShapeError(f"modal_damping: inertia {M.shape} and stiffness {K.shape}, expected the same shape")
+    if not np.linalg.eigvalsh(M)[0] > 0:
+        raise ShapeError(f"modal_damping: inertia is {M.tolist()}, expected positive eigenvalues")
+    if np.linalg.eigvalsh(K)[0] < -_ROUNDING * np.abs(K).max():
+        raise ShapeError(f"modal_damping: stiffness is {K.tolist()}, expected no negative eigenvalues")
+    ratio = validation.finite_numbers("modal_damping: ratio", ratio, len(M))
+    if np.any(ratio < 0):
+        raise ShapeError(f"modal_damping: ratio is {ratio.tolist()}, expected numbers of at least 0")
+    Q, k = modes(M, K)
+    return (Q * (2 * ratio * np.sqrt(np.maximum(k, 0)))) @ Q.T
+
+
+def _symmetric(what: str, value: Any) -> Array:
+    """(n, n) finite symmetric matrix."""
+    found = as_floats(f"modal_damping: {what}", value)
+    if found.ndim != 2 or found.shape[0] != found.shape[1] or not found.size or not are_sane(found):
+        raise ShapeError(f"modal_damping: {what} is {shortened(value)}, expected a square matrix of finite numbers")
+    if np.abs(found - found.T).max() > _ROUNDING * np.abs(found).max():
+        raise ShapeError(f"modal_damping: {what} is {found.tolist()}, expected a symmetric matrix")
+    return 0.5 * (found + found.T)
 
 
 def modes(inertia: Array, stiffness: Array) -> tuple[Array, Array]:

@@ -49,7 +49,8 @@ def vsa_damping(
     ratios = [validation.number(f"{name}: {n}", x, above=0) for n, x in given.items()]
     gains = {"shape": ca.DM(_shape(*ratios))}
     if elastic.stiffness_driven:
-        gains["sigma_gains"] = ca.DM(pole_gains(stiffness_poles, 2, len(elastic.sigma_names)))
+        placed = pole_gains(stiffness_poles, 2, len(elastic.sigma_names), f"{name}: stiffness_poles")
+        gains["sigma_gains"] = ca.DM(placed)
 
     def law(ref: dict[str, Any], state: dict[str, Any], gains: dict[str, Any]) -> dict[str, Any]:
         sigma = state["sigma"] if elastic.stiffness_driven else ref.get("sigma", ca.DM(0, 1))

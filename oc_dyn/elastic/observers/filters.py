@@ -30,14 +30,14 @@ def velocity_filter(
     derivative" of Ortega et al. 1998, section 2.3. Raises ShapeError, UnknownName.
     """
     admitted("velocity_filter", elastic, one_motor=False)
-    names = (of,) if isinstance(of, str) else tuple(of)
+    names = validation.names_of("velocity_filter: of", of)
     known = [n for n in SPEEDS if n != "sigma" or elastic.stiffness_driven]
     for n in names:
         if n not in known:
             raise UnknownName("position that can be filtered", n, known)
     if not names:
         raise ShapeError(f"velocity_filter: of is empty; expected some of {', '.join(known)}")
-    k = pole_gains(poles, validation.count("velocity_filter: order", order, 1, 2), 1)[0]
+    k = pole_gains(poles, validation.count("velocity_filter: order", order, 1, 2), 1, "velocity_filter: poles")[0]
 
     def law(measured: dict[str, Any], memory: Any) -> dict[str, Any]:
         y = ca.vertcat(*measured.values())
@@ -58,4 +58,4 @@ def velocity_filter(
         return ca.vertcat(y, ca.DM.zeros((order - 1) * y.numel()))
 
     rows = {"q": elastic.nq, "theta": len(elastic.elastic_motors), "sigma": len(elastic.sigma_names)}
-    return observer("velocity_filter", elastic, names, law, order * sum(rows[n] for n in names), first)
+    return observer("velocity_filter", elastic, names, law, order * sum(rows[n] for n in names), first, k)

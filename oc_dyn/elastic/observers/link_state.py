@@ -37,7 +37,7 @@ def link_state_observer(elastic: ElasticRobot, poles: Numbers) -> Observer:
             elastic.name,
             ["link_state_observer: sigma is prescribed, not measured: give stiffness_inertia, its drives' encoders"],
         )
-    gains = pole_gains(poles, 2, elastic.nv)
+    gains = pole_gains(poles, 2, elastic.nv, "link_state_observer: poles")
     acceleration = _acceleration(elastic)
     driven = bool(elastic.rigid or elastic.coupling)  # by torques of motors besides those of sensors
 
@@ -63,7 +63,7 @@ def link_state_observer(elastic: ElasticRobot, poles: Numbers) -> Observer:
 
     measured = ["q"] if elastic.rigid else []
     measured += ["theta", "dtheta", *(["sigma"] if adjusted else []), "tau", *(["tau_m"] if driven else [])]
-    return observer("link_state_observer", elastic, measured, law, 2 * elastic.nv, first)
+    return observer("link_state_observer", elastic, measured, law, 2 * elastic.nv, first, gains)
 
 
 def _acceleration(elastic: ElasticRobot) -> ca.Function:

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import casadi as ca
+import numpy as np
 
 from ... import validation
 from ...errors import ModelError, ShapeError, UnknownName
 from ...function import function
+from ...numbers import HUGE
 from ...subexpressions import merged
 from ...types import Numbers
 from ..closed_loop import cut_off
@@ -37,12 +39,13 @@ def observed(
     torque_limit: (motors,) or a number [Nm]: what motors cut off at, so that observers know what acts on them; give
         the same to simulate and generate_controller.
     Observers start at the reference's state; their offsets there decay as they promise. Simulation and C are those of
-    laws; memories move by an Euler step each sample: stable where sample_time times the fastest pole is below 2.
+    laws; memories move by an Euler step each sample: stable where sample_time times the fastest pole is below 2, which
+    both check (longest_sample, for complex poles -2 Re p / |p|^2).
     Raises ModelError for observers of other robots or estimates that occur twice; UnknownName; ShapeError.
     """
     elastic = controller.elastic
     names = _checked(controller, observers)
-    wanted = (compensate,) if isinstance(compensate, str) else tuple(compensate)
+    wanted = validation.names_of("observed: compensate", compensate)
     for n in wanted:
         if n not in COMPENSATED or n not in names:
             raise UnknownName("estimate that can be compensated", n, [x for x in COMPENSATED if x in names])
@@ -53,7 +56,9 @@ def observed(
     open_ = controller.with_gains and build.function(controller.with_gains, gains)
     memory = controller.memory + sum(o.memory for o in observers)
     start = _first(controller, observers) if memory else None
-    return Controller(law.name(), elastic, law, memory, start, controller.gains, open_, controller.integrators)
+    longest = min(controller.longest_sample, *(o.longest_sample for o in observers))
+    integrators = controller.integrators
+    return Controller(law.name(), elastic, law, memory, start, controller.gains, open_, integrators, longest)
 
 
 def _checked(controller: Controller, observers: Sequence[Observer]) -> list[str]:
@@ -81,7 +86,7 @@ def _limit(elastic: ElasticRobot, torque_limit: Numbers) -> Any:
     limit = validation.numbers("observed: torque_limit", torque_limit, len(elastic.motor_names))
     if not (limit > 0).all():
         raise ShapeError(f"observed: torque_limit is {limit.tolist()}, expected positive numbers")
-    return ca.DM(limit)
+    return ca.DM(np.minimum(limit, HUGE))  # an infinite one cuts nothing off, and is no number for C
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from math import inf
 from typing import Any
 
 import casadi as ca
@@ -16,6 +17,7 @@ from ...numbers import are_sane, as_floats
 from ...subexpressions import merged
 from ...text import terminal
 from ...types import Array, Numbers
+from ..linear_errors import check_sample_time, longest_sample
 from ..model import ElasticRobot
 from ..ports import admit
 
@@ -33,6 +35,7 @@ class Observer:
     memory: size of its state; first_memory: casadi.Function of measured ports to that state at the start.
     estimates: names of the outputs: q_hat, v_hat, theta_hat, dtheta_hat for what the law reads as q, v, theta, dtheta;
     external_torque (v,), friction_torque (theta,), disturbance (theta,), collision (1,) and others.
+    longest_sample [s]: sample time from which steps of its memory diverge, inf where that is not known.
     """
 
     name: str
@@ -41,6 +44,7 @@ class Observer:
     memory: int
     first_memory: ca.Function
     estimates: tuple[str, ...]
+    longest_sample: float = inf
 
     @property
     def measured(self) -> tuple[str, ...]:
@@ -54,6 +58,7 @@ class Observer:
         records that are missing, of other shapes or not finite.
         """
         h = validation.number("replay: sample_time", sample_time, above=0)
+        check_sample_time("replay", h, self)
         rows = self._records(signals)
         memory = self.first_memory(**{n: rows[n][0] for n in self.first_memory.name_in()})["memory"]
         count = len(next(iter(rows.values())))
@@ -85,11 +90,12 @@ class Observer:
 
 def observer(
     name: str, elastic: ElasticRobot, measured: Sequence[str], law: Law, memory: int,
-    first: Callable[[dict[str, Any]], Any] | None = None,
+    first: Callable[[dict[str, Any]], Any] | None = None, gains: Numbers | None = None,
 ) -> Observer:  # fmt: skip
     """An Observer of one's own. measured: ports that it reads; law: ({port: symbol}, memory) -> {estimate: expression,
     "memory_rate": expression}; memory: size of its state; first: {port: symbol} -> memory at the start, by default
-    zeros. Raises ModelError if an estimate, or the first memory, depends on tau_m."""
+    zeros; gains (n, order): those of pole_gains of the poles of its error, if it has such, by which sample times are
+    checked. Raises ModelError if an estimate, or the first memory, depends on tau_m."""
     sizes = port_sizes(elastic)
     for n in measured:
         if n not in sizes:
@@ -115,6 +121,7 @@ def observer(
         memory,
         ca.Function(f"{name}_start", list(known.values()), [ca.densify(ca.SX(start))], list(known), ["memory"]),
         estimates,
+        inf if gains is None else longest_sample(gains),
     )
 
 

@@ -22,7 +22,7 @@ from ...errors import ModelError, ShapeError
 from ...function import function
 from ...types import Array, Numbers
 from ..drives import drive_torques
-from ..linear_errors import pole_gains
+from ..linear_errors import finite_poles, pole_gains
 from ..model import ElasticRobot
 from ..motor_side import at_motors, deflections, joint_torques, motor_friction, spring_damping, spring_torques
 from .observer import Observer, admitted, observer
@@ -58,7 +58,7 @@ def momentum_observer(
             out["collision"] = ca.if_else(ca.mmax(ca.fabs(r) - limit) > 0, 1.0, 0.0)
         return {**out, "memory_rate": rate}
 
-    return observer("momentum_observer", elastic, measured, law, gains.size, _first(balance, gains))
+    return observer("momentum_observer", elastic, measured, law, gains.size, _first(balance, gains), gains)
 
 
 def friction_observer(elastic: ElasticRobot, poles: Numbers, *, order: int = 1) -> Observer:
@@ -76,7 +76,7 @@ def friction_observer(elastic: ElasticRobot, poles: Numbers, *, order: int = 1) 
         r, rate = _residual(balance(ports), gains, memory)
         return {"friction_torque": -r, "memory_rate": rate}
 
-    return observer("friction_observer", elastic, measured, law, gains.size, _first(balance, gains))
+    return observer("friction_observer", elastic, measured, law, gains.size, _first(balance, gains), gains)
 
 
 def disturbance_observer(
@@ -97,7 +97,7 @@ def disturbance_observer(
         r, rate = _residual(balance(ports), gains, memory)
         return {"disturbance": r, "memory_rate": rate}
 
-    return observer("disturbance_observer", elastic, measured, law, gains.size, _first(balance, gains))
+    return observer("disturbance_observer", elastic, measured, law, gains.size, _first(balance, gains), gains)
 
 
 def _links(elastic: ElasticRobot) -> tuple[Balance, list[str]]:
@@ -202,14 +202,14 @@ def _first(balance: Balance, gains: Array) -> Callable[[dict[str, Any]], Any]:
 
 def _gains(name: str, poles: Numbers, order: int, n: int) -> Array:
     validation.count(f"{name}: order", order, 1, 2)
-    given = np.asarray(poles)
+    given = finite_poles(f"{name}: poles", poles)
     if order == 1 and given.shape == (n,):
         given = given.reshape(n, 1)
-    return pole_gains(given, order, n)
+    return pole_gains(given, order, n, f"{name}: poles")
 
 
 def _threshold(elastic: ElasticRobot, threshold: Numbers) -> Any:
-    limit = validation.numbers("momentum_observer: threshold", threshold, elastic.nv)
+    limit = validation.finite_numbers("momentum_observer: threshold", threshold, elastic.nv)
     if not np.all(limit > 0):
         raise ShapeError(f"momentum_observer: threshold is {limit.tolist()}, expected positive numbers")
     return ca.DM(limit)
