@@ -444,6 +444,7 @@ def test_where_one_fails_the_others_do_not_go_on(f, tmp_path):
     assert time.monotonic() - begun < 30
 
 
+@pytest.mark.slow
 @linux
 def test_a_disk_that_forbids_to_run_code(tmp_path):
     if subprocess.run(["unshare", "-Urm", "true"], capture_output=True).returncode:

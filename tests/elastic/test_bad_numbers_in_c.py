@@ -156,6 +156,7 @@ LAWS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("which", LAWS)
 def test_laws_that_do_not_read_a_sensor_refuse_it_too(which, tmp_path):
     law = LAWS[which](arm("linear"))

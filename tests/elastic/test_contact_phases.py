@@ -20,6 +20,7 @@ def standing(hopper):  # noqa: F811
     return np.concatenate([q, zero, np.ravel(out["theta"]), np.zeros(6)]), np.ravel(out["tau_m"]), f
 
 
+@pytest.mark.slow
 def test_it_stands_still_under_the_torques_of_its_flat_map(hopper):  # noqa: F811
     x, tau, f = standing(hopper)
     run = el.simulate_contacts(hopper, [el.Phase(FEET, 0.02)], lambda t, x: ca.DM(tau), x, dt=0.01, rtol=1e-8)

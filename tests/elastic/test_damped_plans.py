@@ -91,6 +91,7 @@ def test_motor_torques_need_one_derivative_less_where_all_springs_are_damped():
         el.plan_elastic(arm([1.0, 0.0]), START, GOAL, continuity=3, **MOTORS)
 
 
+@pytest.mark.slow
 def test_a_mass_on_a_rail_moves_as_planned():
     how = {"objective": "energy", "duration": 0.7, "nodes": 8}
     plan = el.plan_elastic(slide(damping=2.0), [0.0], [0.5], check="raise", **how)

@@ -80,6 +80,7 @@ def test_offsets_decay_with_the_placed_poles():
     assert np.abs(rest).max() < 1e-3 * np.abs(error[:, 2]).max()
 
 
+@pytest.mark.slow
 def test_the_error_grows_linearly_with_that_of_the_stiffness(swinging):
     e, reference, linearizing, feedforward = swinging
     errors = np.array([0.005, 0.01, 0.02])
@@ -158,6 +159,7 @@ def test_complete_model_of_three_joints(name):
     assert el.simulate(e, el.feedforward_pd(e, kp, kd), reference, rtol=1e-9).largest_error < 1e-10
 
 
+@pytest.mark.slow
 def test_damped_springs_are_followed_with_their_equation_integrated():
     springs = {"joint1": el.LinearSpring(500, 2.0), "joint2": el.NonlinearSpring(lambda z: 300 * z + 900 * z**3, 1.0)}
     e = el.elastic_robot(planar_arm(3), {**springs, "joint3": 300.0}, motor_inertia=0.3)

@@ -48,6 +48,7 @@ def largest(x, y):
     return max(np.abs(a - b).max() / max(1.0, np.abs(b).max()) for a, b in pairs)
 
 
+@pytest.mark.slow
 @pytest.mark.sample("rocker", "rigid_hip")
 @pytest.mark.parametrize("case", CASES)
 def test_flat_maps_by_recursion_and_by_ad(case):

@@ -99,6 +99,7 @@ def test_torque_is_that_recovered_from_simulated_accelerations(arm, fast):
     assert np.abs(recovered - planned).max() < 2e-2 * np.abs(planned).max()
 
 
+@pytest.mark.slow
 def test_torque_rate_needs_one_order_more(arm, fast):
     plan = el.plan_elastic(
         arm, START, GOAL, motor_torque=[60, 30], motor_torque_rate=800.0, motor_speed=4.0, deflection=0.2
@@ -116,6 +117,7 @@ def test_torque_rate_needs_one_order_more(arm, fast):
         el.plan_elastic(arm, START, GOAL, continuity=3, motor_torque=60.0)
 
 
+@pytest.mark.slow
 def test_loss_falls_with_the_time_given_and_is_least(arm):
     # as long as it is not holding against gravity that costs most
     plans = [

@@ -63,6 +63,7 @@ def test_loop_with_the_simulated_robot(name, tmp_path):
         assert np.abs(torques).max() == 15.0
 
 
+@pytest.mark.slow
 def test_a_law_follows_a_planned_motion_in_c(tmp_path):
     elastic = three()
     path = el.rest_to_rest([0.1, 0.0, -0.2], [0.3, -0.1, 0.2], 0.2, hold=0.05)

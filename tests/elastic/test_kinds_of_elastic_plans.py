@@ -292,6 +292,7 @@ def test_shortest_times_tend_to_bang_bang():
     assert over[-1] < 0.05
 
 
+@pytest.mark.slow
 def test_players_refuse_what_they_cannot_play():
     plan = el.plan_elastic(
         slide(damping=2.0), [0.0], [0.5], objective="energy", duration=0.7, nodes=8, check="off"

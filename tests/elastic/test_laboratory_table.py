@@ -61,6 +61,7 @@ def radius(delay, kp, kd):
     return np.abs(np.linalg.eigvals(whole)).max()
 
 
+@pytest.mark.slow
 def test_stable_is_what_the_eigenvalues_say():
     """A motor under PD at each delay, at gains around the limit of stability."""
     elastic = one_joint()

@@ -138,6 +138,7 @@ def test_the_first_step_starts_the_memory(tmp_path):
     assert c.memory() == pytest.approx((first + 1e-3 * found["memory_rate"]).full().ravel(), rel=1e-10)
 
 
+@pytest.mark.slow
 def test_integrated_torques_do_not_wind_up(tmp_path):
     """The rigid motor is held at its limit for a while by an error of position that stays, in C as in Python."""
     law = el.feedback_linearization(arm("mixed"), 20.0)

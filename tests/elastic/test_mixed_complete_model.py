@@ -101,6 +101,7 @@ def test_orders_of_derivatives():
     assert arm("direct").sigma_order == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MIXED)
 def test_the_flat_map_is_followed(name):
     e = arm(name)

@@ -31,6 +31,7 @@ def loop(e, control, reference, steps, period, interval, nodes):
     return np.array(errors), np.array(off), np.array(torques)
 
 
+@pytest.mark.slow
 def test_exact_model_is_followed_with_the_flat_maps_torques():
     e = el.elastic_robot(planar_arm(1), 300.0, motor_inertia=0.2)
     control = el.nmpc(e, 40.0, nodes=8, spring_limit=38.0, iterations=2)

@@ -129,6 +129,7 @@ def test_friction_is_found_at_the_promised_rate(name):
     assert np.abs(friction[late]).max() > 3 * lag
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("torque", ["springs", "measured"])
 @pytest.mark.parametrize("name", ["friction", "mixed", pytest.param("nonlinear", marks=SLOW), "complete"])
 def test_disturbances_at_motors_are_found_at_the_promised_rate(name, torque):

@@ -84,6 +84,7 @@ def test_a_coupling_too_large_for_lighter_links_is_refused():
         whole.with_errors(mass=-0.95)
 
 
+@pytest.mark.slow
 def test_a_plan_is_no_reference_and_the_error_says_how_it_becomes_one():
     arm = el.elastic_robot(od.robots.planar_arm(2), 300.0, motor_inertia=0.3)
     plan = el.plan_elastic(arm, [0, 0], [0.2, 0.1], motor_torque=60, motor_speed=6, nodes=8)

@@ -116,6 +116,7 @@ def test_pairs_find_both_deflections():
         assert z == pytest.approx([np.log(up / 2) / 40, -np.log(down / 2) / 40], abs=1e-9)
 
 
+@pytest.mark.slow
 def test_stiffness_that_a_pair_cannot_have_is_named():
     """Of springs 20 (exp(8 z) - 1) the first slack, the second bearing all: 160 (1 + 51)."""
     pair = el.AntagonisticSprings(lambda z: 20 * (ca.exp(8 * z) - 1))
@@ -163,6 +164,7 @@ def test_torques_close_to_the_reach_are_found(torque):
     assert z == pytest.approx(np.arctanh(torque / 20) / 5, rel=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "torque, error, text",
     [

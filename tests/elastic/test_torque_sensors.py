@@ -76,6 +76,7 @@ def test_a_law_of_measured_torques_equals_that_of_deflections(sampled):
     assert np.abs(a.tau_m - b.tau_m).max() < 1e-9
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc")
 @pytest.mark.parametrize("name", ["mixed", "direct"])
 def test_the_harness_in_c_feeds_torque_sensors(name, tmp_path):

@@ -101,6 +101,7 @@ def test_full_state_feedback(arm):
     el.full_state_feedback(arm, 300.0, 20.0, iterations=6)
 
 
+@pytest.mark.slow
 def test_springs_that_are_not_linear():
     """5 sinh(30 z) is softest at rest: the iteration is that of its deflections."""
     bent = el.NonlinearSpring(lambda z: 25 * ca.sinh(30 * z))

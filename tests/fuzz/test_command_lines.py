@@ -95,7 +95,7 @@ def test_every_value_of_every_option(command, option, share, refused):
         (["plan", "panda", *ENDS, "--nodes=1_0", "--out", "o"], "invalid whole number value: '1_0'"),
         (["plan", "panda", *ENDS, "--dt=1_0", "--out", "o"], "invalid number value: '1_0'"),
         (["plan", "panda", *ENDS, "--lock", "panda_joint1=1_0", "--out", "o"], "expected NAME=NUMBER"),
-        (["plan", "pan\udc80", *ENDS, "--out", "o"], r"no embedded robot 'pan\udc80'"),
+        (["plan", "pan\udc80", *ENDS, "--out", "o"], r"no file or robot 'pan\udc80'"),
         (["plan", f"chain:{'9' * 200}", *ENDS, "--out", "o"], "no embedded robot 'chain:999"),
         (["plan", "panda", "--path", sys.executable, "--out", "o"], "not UTF-8 text"),
         (["list", "--update", sys.executable], "not UTF-8 text"),

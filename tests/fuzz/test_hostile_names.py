@@ -240,6 +240,7 @@ def shown(label):
     return drawn.strip(), bool(formula)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", SEEDS)
 def test_figures(seed, tmp_path):
     rng = np.random.default_rng(seed)

@@ -48,6 +48,7 @@ def test_a_body_on_contacts_obeys_mechanics_in_all_phases(robot, crouch):
     assert motion.t[-1] == pytest.approx(0.4)
 
 
+@pytest.mark.slow
 def test_torques_are_those_of_jacobians(robot, crouch):
     motion = crouch[2]
     k = 5

@@ -199,6 +199,7 @@ class Maze:
         return out
 
 
+@pytest.mark.slow
 def test_trees_of_our_own_find_a_way_through_a_maze():
     start, goal, box = np.array([-1.8, 0.0]), np.array([1.8, 0.0]), (np.full(2, -2.0), np.full(2, 2.0))
     maze = Maze([-0.8, 0.0, 0.8])

@@ -89,6 +89,7 @@ def test_figures_are_written_light_and_dark(plan, dark, ending, tmp_path):
     assert to_hex(figure.axes[0].lines[0].get_color()) == (drawing.ON_DARK if dark else drawing.COLORS)[0].lower()
 
 
+@pytest.mark.slow
 def test_svg_of_the_same_motion_is_the_same_file(plan, tmp_path):
     for name in ("a.svg", "b.svg"):
         plan.phase_plane(tmp_path / name)
@@ -164,6 +165,7 @@ class Page(HTMLParser):
         self.text.append(data)
 
 
+@pytest.mark.slow
 def test_the_page_is_whole_and_fetches_nothing(plan, tmp_path):
     path = plan.report(tmp_path / "plan.html", title="A <b> & c")
     assert path == tmp_path / "plan.html"
@@ -183,6 +185,7 @@ def test_the_page_is_whole_and_fetches_nothing(plan, tmp_path):
     assert "<canvas" in page.inner[0]
 
 
+@pytest.mark.slow
 def test_the_page_without_the_robot_has_what_is_left(plan, tmp_path):
     bare = od.Trajectory(plan.t, plan.pieces, joints=("<a>", "b"), units=plan.units)
     page = Page()

@@ -273,6 +273,7 @@ def test_damaged_files_are_named_with_their_line(motion, arm, tmp_path):
 # -- pictures ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_plot_shows_six_quantities_against_their_limits(motion, tmp_path):
     import matplotlib
 

@@ -217,6 +217,7 @@ def test_the_same_plan_where_sides_are_equal_but_given_as_pairs():
     assert first.info["iterations"] == second.info["iterations"]
 
 
+@pytest.mark.slow
 def test_elastic_robots():
     arm = od.robots.double_pendulum()
     robot = el.elastic_robot(arm, [2000.0, 2000.0], motor_inertia=[0.2, 0.2])

@@ -298,6 +298,7 @@ def test_dask_starts_workers_of_one_thread_and_leaves_nothing(monkeypatch, tmp_p
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_dask_starts_nothing_for_nothing():
     pytest.importorskip("distributed")
     assert collected(P.root, [], "dask:2") == {}

@@ -76,6 +76,7 @@ def test_what_is_refused_is_told_and_nothing_is_written(words, said, tmp_path, c
     assert not (tmp_path / "manifest.json").exists()
 
 
+@pytest.mark.slow
 def test_a_quick_run_and_a_full_one_write_to_their_own_folders(tmp_path):
     with clone(tmp_path / "clone") as quick:
         assert main(["--quick", "--quiet"]) == 0

@@ -201,6 +201,7 @@ def test_arguments_that_cannot_be_copied_are_given_as_they_are():
 # -- what is kept -------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_trajectories_are_not_mixed_up(tmp_path):
     a, b = {"x": 1.0}, {"x": 2.0}
     mark = tmp_path / "stop"

@@ -54,6 +54,7 @@ def test_a_sparse_rate_of_a_sparse_input():
         assert np.allclose(made(x=x)["d2x"], ca.Function("w", [X], [wanted])(x), atol=1e-15)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("x", [-1.5, -1, 0, 0.3, 2])
 @pytest.mark.parametrize("p", [0, 1, 2, 3, 5, -2])

@@ -63,7 +63,7 @@ def test_recorded_figures_are_whole():
 
 
 def test_a_missed_target_is_told():
-    count = {"robot": "r", "quantity": "q", "order": 0, "target": 10, "x": 20, "x_source": "recorded"}
+    count = {"robot": "r", "quantity": "q", "order": 0, "target": 10, "x": 20, "x_source": "recorded", "ad_taylor": ""}
     time = {"robot": "r", "quantity": "q", "method": "default", "microseconds": 1.0, "routine_microseconds": 2.0}
     time |= {"target": 0.4, "seconds": 1.0, "bytes": 1e4}
     for c, t, error, missed in ((11, 0.5, 1e-12, 2), (10, 0.4, 1e-8, 0), (11, 0.4, float("nan"), 1)):

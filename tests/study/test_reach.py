@@ -28,6 +28,7 @@ def done(tmp_path_factory):
     return out, load("crocoddyl")(out, quick=True, progress=False)
 
 
+@pytest.mark.slow
 def test_both_sides_find_the_same_optimum(done):
     out, told = done
     assert {p.name for p in out.iterdir()} == {"agreement.csv", "reach.csv", "reach.png", "manifest.json"}
@@ -122,6 +123,7 @@ def test_says_that_crocoddyl_is_missing(monkeypatch, tmp_path):
     assert "crocoddyl" not in facts
 
 
+@pytest.mark.slow
 def test_another_robot_is_not_measured(monkeypatch, tmp_path):
     pytest.importorskip("crocoddyl", reason="Crocoddyl is not installed; it has no wheels for Windows")
 

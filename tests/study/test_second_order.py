@@ -71,6 +71,7 @@ def test_metrics():
     assert np.isclose(found["rms_rel"], np.sqrt((0.09 + 2) / (9 * n**3)))
 
 
+@pytest.mark.slow
 def test_large_tensors_are_taken_in_parts(monkeypatch):
     r = od.robots.tree(5)
     at = r.random_configuration(1), *np.random.default_rng(1).normal(size=(2, 5))
