@@ -83,7 +83,7 @@ def test_two_controllers_in_one_folder(tmp_path):
     flags = ("-std=c99", "-O0")
     soft, hard = (el.feedforward_pd(law().elastic, kp, 5) for kp in (10, 20))
     one, two = (el.generate_controller(x, tmp_path, name=n, flags=flags) for x, n in ((soft, "one"), (hard, "two")))
-    row = np.arange(1.0, 1 + sum(one.inputs.values()))[None]
+    row = 0.01 * np.arange(1.0, 1 + sum(one.inputs.values()))[None]
     for made, control in ((one, soft), (two, hard)):
         expected = control.function(*np.split(row[0], control.function.n_in())).full().ravel()
         assert made.values(row)[0] == pytest.approx(expected, rel=1e-12)

@@ -14,6 +14,11 @@ _AROUND, _ALONG = 20, 10  # pieces of a circle, and of a quarter turn from pole 
 _FLAT = 1e-9  # of the size of a polytope: points that near a plane are in it
 _BY_HAND = 40  # vertices of a polytope at most where there is no scipy
 
+_BOX = (  # corners as x, y, z count
+    (0, 1, 3), (0, 3, 2), (4, 6, 7), (4, 7, 5), (0, 4, 5), (0, 5, 1),
+    (2, 3, 7), (2, 7, 6), (0, 2, 6), (0, 6, 4), (1, 5, 7), (1, 7, 3),
+)  # fmt: skip
+
 Triangles = tuple[Array, Array]  # vertices (n, 3) [m], their indices (m, 3), outward by the right-hand rule
 
 
@@ -31,7 +36,7 @@ def triangles(shape: Shape, reach: float = 1.0) -> Triangles:
         return _cylinder(shape.radius, shape.length)
     if isinstance(shape, Box):
         corners = np.array([[x, y, z] for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)]) / 2
-        return hull(corners * [shape.x, shape.y, shape.z])
+        return corners * [shape.x, shape.y, shape.z], np.array(_BOX)
     if isinstance(shape, HalfSpace):
         return _square(np.array(shape.normal), shape.offset, reach)
     assert isinstance(shape, Polytope)
