@@ -17,7 +17,7 @@ TRACKING = {  # exact along motions
     "full_state_feedback": lambda e: el.full_state_feedback(e, 150.0, 15.0, inertia=0.1),
     "impedance": lambda e: el.impedance(e, 80.0, inertia=0.1, feedforward="flat"),
     "cartesian_impedance": lambda e: el.impedance(
-        e, [5, 5, 5, 50, 50, 50], frame=e.links.bodies[-1].name, inertia=0.1, feedforward="flat", iterations=3
+        e, [5, 5, 5, 50, 50, 50], frame=e.links.bodies[-1].name, inertia=0.1, feedforward="flat", iterations=7
     ),
     "esp": lambda e: el.esp(e, 150.0, 15.0, 5.0),
     "esp_i": lambda e: el.esp_i(e, 100.0, 10.0, 10.0),
