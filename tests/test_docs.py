@@ -62,7 +62,7 @@ def test_examples_of_control_run():
 @pytest.mark.slow
 def test_examples_of_the_laboratory_run():
     count, names = run_examples("elastic-laboratory.md")
-    assert count == 2
+    assert count == 3
     assert names["run"].largest_error < 0.1
     assert len(names["table"].rows) == 3
 
