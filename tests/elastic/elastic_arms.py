@@ -168,3 +168,17 @@ def random_ports(f, name, seed=0):
     if "sigma" in ports:
         ports["sigma"] = STIFFNESS[name] * (1 + 0.1 * rng.uniform(-1, 1, ports["sigma"].shape))
     return ports
+
+
+def textbook_arm(q, v):
+    """(M, C v + g) of the planar arm with two links of 0.4 m and 3 kg, from its textbook equations."""
+    m, length, half, inertia, g = 3.0, 0.4, 0.2, 3.0 * 0.4**2 / 12, 9.81
+    c2, s2 = np.cos(q[1]), np.sin(q[1])
+    last = m * half**2 + inertia
+    both = last + m * length * half * c2
+    M = np.array([[last + m * (length**2 + half**2 + 2 * length * half * c2) + inertia, both], [both, last]])
+    h = m * length * half * s2
+    bias = np.array([-h * (2 * v[0] * v[1] + v[1] ** 2), h * v[0] ** 2])
+    weight = m * g * half * np.cos(q.sum())
+    bias += np.array([m * g * (half + length) * np.cos(q[0]) + weight, weight])
+    return M, bias

@@ -4,7 +4,7 @@ them."""
 import casadi as ca
 import numpy as np
 import pytest
-from elastic_arms import arm, planar_arm, random_ports, swing
+from elastic_arms import arm, planar_arm, random_ports, swing, textbook_arm
 
 import oc_dyn as od
 from oc_dyn import elastic as el
@@ -24,15 +24,7 @@ def rubbing():
 def by_hand(x, u):
     """Rates of the planar arm of two joints with links of 0.4 m and 3 kg, from its textbook equations."""
     q, v, theta, dtheta = np.split(x, 4)
-    m, length, half, inertia, g = 3.0, 0.4, 0.2, 3.0 * 0.4**2 / 12, 9.81
-    c2, s2 = np.cos(q[1]), np.sin(q[1])
-    last = m * half**2 + inertia
-    both = last + m * length * half * c2
-    M = np.array([[last + m * (length**2 + half**2 + 2 * length * half * c2) + inertia, both], [both, last]])
-    h = m * length * half * s2
-    bias = np.array([-h * (2 * v[0] * v[1] + v[1] ** 2), h * v[0] ** 2])
-    weight = m * g * half * np.cos(q.sum())
-    bias += np.array([m * g * (half + length) * np.cos(q[0]) + weight, weight])
+    M, bias = textbook_arm(q, v)
     spring = K * (theta - q) + [3.0, 2.0] * (dtheta - v)
     taken = D * v + F * np.tanh(v / S)
     dv = np.linalg.solve(M, spring - taken - bias)

@@ -83,7 +83,7 @@ def test_the_error_it_says_is_that_of_differences(arm):
 
     old, truncation_of = truncation._SAMPLES, "oc_dyn.elastic.laws.impedance.check_iterations"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(truncation, "_ranges", lambda elastic: (at, at))
+        patch.setattr(truncation, "ranges", lambda elastic: (at, at))
         patch.setattr(truncation, "_SAMPLES", 1)
         patch.setattr(truncation_of, look)
         impedance(arm, iterations=2)

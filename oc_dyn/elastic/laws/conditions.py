@@ -156,3 +156,10 @@ def symmetric(what: str, value: Any, n: int) -> Array:
     if np.abs(found - found.T).max() > 1e-9 * size or np.linalg.eigvalsh(found)[0] < -1e-9 * size:
         raise ShapeError(f"{what}: got {found.tolist()}, expected a symmetric matrix without negative eigenvalues")
     return 0.5 * (found + found.T)
+
+
+def ranges(elastic: ElasticRobot) -> tuple[Array, Array]:
+    """(lower, upper) of q; half a turn where there is none."""
+    joints = elastic.links.joints
+    low, high = (np.array([getattr(j, end) for j in joints]) for end in ("lower", "upper"))
+    return np.where(np.isfinite(low), low, -np.pi), np.where(np.isfinite(high), high, np.pi)

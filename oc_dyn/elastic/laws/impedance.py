@@ -16,7 +16,16 @@ from ..controller import make_controller as _controller
 from ..model import ElasticRobot
 from ..motor_side import at_motors
 from .cartesian import CartesianSpring
-from .conditions import at_elastic_motors, at_links, check_robot, gravity_of, load_gradient_bound, softest, symmetric
+from .conditions import (
+    at_elastic_motors,
+    at_links,
+    check_robot,
+    gravity_of,
+    load_gradient_bound,
+    ranges,
+    softest,
+    symmetric,
+)
 from .flat_reference import flat_reference
 from .modes import modal_damping
 from .static_link import static_links, steps_of
@@ -181,7 +190,7 @@ def _hessians(elastic: ElasticRobot, spring: Any) -> list[Array]:
     """Stiffnesses at the joints (v, v) of a Cartesian spring at rest, in configurations of the ranges."""
     if spring is None:
         return []
-    rng, low, high = np.random.default_rng(0), *_ranges(elastic)
+    rng, low, high = np.random.default_rng(0), *ranges(elastic)
     q = rng.uniform(low, high, (_SAMPLES, elastic.nv))
     return [J.T @ spring.stiffness @ J for J in (spring.jacobian(x).full() for x in q)]
 
@@ -200,12 +209,5 @@ def _check_stiffness(name: str, elastic: ElasticRobot, own: Array, spring: Any) 
         )
 
 
-def _ranges(elastic: ElasticRobot) -> tuple[Array, Array]:
-    """(lower, upper) of q; half a turn where there is none."""
-    joints = elastic.links.joints
-    low, high = (np.array([getattr(j, end) for j in joints]) for end in ("lower", "upper"))
-    return np.where(np.isfinite(low), low, -np.pi), np.where(np.isfinite(high), high, np.pi)
-
-
 def _middle(elastic: ElasticRobot) -> Array:
-    return np.mean(_ranges(elastic), axis=0)
+    return np.mean(ranges(elastic), axis=0)

@@ -11,7 +11,7 @@ import numpy as np
 from ...errors import ModelError
 from ...types import Array
 from ..model import ElasticRobot
-from .conditions import gravity_of
+from .conditions import gravity_of, ranges
 from .static_link import deflections_under
 
 TOLERANCE = 1e-3  # share of the wanted stiffness by which that shown at rest may be off
@@ -41,13 +41,6 @@ def check_iterations(
     )
 
 
-def _ranges(elastic: ElasticRobot) -> tuple[Array, Array]:
-    """(lower, upper) of q; half a turn where there is none."""
-    joints = elastic.links.joints
-    low, high = (np.array([getattr(j, end) for j in joints]) for end in ("lower", "upper"))
-    return np.where(np.isfinite(low), low, -np.pi), np.where(np.isfinite(high), high, np.pi)
-
-
 class _Rest:
     """Derivatives at rest in configurations of the ranges.
 
@@ -70,7 +63,7 @@ class _Rest:
         found += [ca.jacobian(gravity_of(elastic, q), q), rest]
         slopes = ca.Function("slopes", [q, theta, ref], found)
         stiffness = ca.Function("stiffness", [z], [ca.diag(ca.jacobian(torques, z))])
-        rng, (low, high) = np.random.default_rng(0), _ranges(elastic)
+        rng, (low, high) = np.random.default_rng(0), ranges(elastic)
         rows = [j.v for j in elastic.joints]
         self.parts = []
         for x in rng.uniform(low, high, (_SAMPLES, n)):
