@@ -4,8 +4,8 @@ Every law follows the same motion from rest to rest, under each effect alone and
 seed draws where the steps of the encoders lie and the noise of torque sensors; stiffnesses are wrong to either side in
 turns. The laws know nothing of the effects. A run is stable if its errors stay below the range of the motion, and if
 it settles: the links stand at its end; see oc_dyn.elastic.laboratory_table. The second table is that of the laws as C
-in single precision on a Cortex-M4F, as in the study embedded, with steps whose input is no number and torques at their
-limits.
+in single precision on a Cortex-M4F, as in the study embedded, with limits of what they measure (measured_limits), steps
+whose input is no number or a wild sample, and torques at their limits.
 """
 
 import csv
@@ -13,10 +13,11 @@ from pathlib import Path
 
 from .. import elastic as el
 from ..elastic.laboratory.table import FILTER, HEAD, cells
+from ..errors import ShapeError
 from ..files import write_csv, write_text
 from ..runs.manifest import manifest, write_json
 from ..runs.points import bar
-from ..text import in_columns
+from ..text import in_columns, terminal
 from . import apart, cortex
 from .laboratory_code import CODE_FIELDS, code_row
 from .laboratory_laws import LAWS, ROBOTS
@@ -29,8 +30,9 @@ CAPTIONS = {
     "rms and largest error of the links [rad] over all of them, nan where one diverged; at rest: largest speed of a "
     f"link at the end [rad/s]. Where speeds are differences, their low-pass has {FILTER:g} Hz.",
     "code.csv": "Laws in single precision by arm-none-eabi-gcc -O2 for a Cortex-M4F; error: from double precision, "
-    "relative to the largest entry of an output; not a number: status, and whether the safe torque came out; limits: "
-    "whether torques at their limits are, and are told.",
+    "relative to the largest entry of an output; of measured limits: part of the text that looks for wild samples, as "
+    "generate_controller has it; not a number, wild sample (an angle wrong by 1 rad in one sample): status, and whether "
+    "the safe torque came out; limits: whether torques at their limits are, and are told.",
 }
 
 
@@ -41,22 +43,24 @@ def run(out, quick=False, progress=None, executor="serial", only=None):
     Without arm-none-eabi-gcc and qemu-arm there is no code.csv, and the report says so. quick: two laws, three effects,
     two seeds, one robot. progress: show a bar on stderr; default on a terminal only. only: a text, or several with
     semicolons between them; laws without one of them in "law, robot" are left out, and what the files have of them
-    stays. Raises ShapeError where no law is left.
+    stays. laboratory.csv or code.csv among these texts measures that table alone. Raises ShapeError where no law is
+    left, or where what the files have is of other columns.
     """
     folder, emulated = Path(out), cortex.available(cortex.GCC, cortex.QEMU)
     pairs = _pairs(quick)
-    chosen = apart.chosen_of(pairs, only, lambda pair: ", ".join(reversed(pair)))
-    kept = [pair for pair in pairs if pair not in chosen]
-    rows = {pair: _stored(folder / "laboratory.csv", pair) for pair in kept}
-    code = {pair: _stored(folder / "code.csv", pair) for pair in kept}
-    with bar(progress, len(chosen) * (1 + emulated), "laboratory", " laws") as shown:
+    tables, laws_only = _tables(only)
+    chosen = apart.chosen_of(pairs, laws_only, lambda pair: ", ".join(reversed(pair)))
+    effects, c_code = "laboratory.csv" in tables, emulated and "code.csv" in tables
+    rows = _stored(folder / "laboratory.csv", FIELDS, [x for x in pairs if not (effects and x in chosen)])
+    code = _stored(folder / "code.csv", CODE_FIELDS, [x for x in pairs if not (c_code and x in chosen)])
+    with bar(progress, len(chosen) * (effects + c_code), "laboratory", " laws") as shown:
         for robot in dict.fromkeys(robot for robot, _ in chosen):
             setting = ROBOTS[robot]()
             laws = {law: LAWS[law][0](setting) for of, law in chosen if of == robot}
-            for row in _table(setting, laws, quick, executor).rows:
+            for row in _table(setting, laws, quick, executor).rows if effects else ():
                 rows.setdefault((robot, row.law), []).append((robot, *cells(row)))
-            shown.update(len(laws))
-            for name, law in laws.items() if emulated else ():
+            shown.update(len(laws) * effects)
+            for name, law in laws.items() if c_code else ():
                 code[robot, name] = [code_row(robot, name, law)]
                 shown.update()
     return _write(folder, [[row for x in pairs for row in y.get(x, ())] for y in (rows, code)], quick, only, emulated)
@@ -69,12 +73,23 @@ def _pairs(quick):
     return [(robot, law) for robot in ROBOTS for law, (_, on) in LAWS.items() if robot in on]
 
 
-def _stored(path, pair):
-    """Rows of a table in a file that belong to a (robot, law)."""
-    if not path.exists():
-        return []
+def _tables(only):
+    """(names of the tables to measure, what `only` says besides, None for nothing)."""
+    words = [w.strip() for w in (only or "").split(";")]
+    tables = [w for w in words if w in CAPTIONS]
+    return tables or list(CAPTIONS), ";".join(w for w in words if w and w not in CAPTIONS) or None
+
+
+def _stored(path, fields, pairs):
+    """{(robot, law): rows} of a table in a file; ShapeError where rows that are to stay have other columns."""
+    if not pairs or not path.exists():
+        return {}
     with open(path, newline="", encoding="utf-8") as text:
-        return [tuple(row) for row in csv.reader(text) if tuple(row[:2]) == pair]
+        head, *rows = map(tuple, csv.reader(text))
+    if head != tuple(fields):
+        problem = f"its columns are {', '.join(head)}, not {', '.join(fields)}"
+        raise ShapeError(f"laboratory: {terminal(path)}: {problem}; measure it whole, --only {path.name}")
+    return {pair: [row for row in rows if row[:2] == pair] for pair in pairs}
 
 
 def _table(setting, laws, quick, executor):

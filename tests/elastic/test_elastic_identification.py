@@ -7,7 +7,7 @@ from elastic_arms import cubic
 
 import oc_dyn as od
 from oc_dyn import elastic as el
-from oc_dyn.elastic.identification import estimate, excitation, filters
+from oc_dyn.elastic.identification import excitation, filters, intervals
 from oc_dyn.elastic.identification.equations import _sign, equations
 from oc_dyn.elastic.identification.rows import rows, states
 from oc_dyn.elastic.identification.unknowns import unknowns
@@ -290,7 +290,7 @@ def test_mean_of_the_corrected_sign_is_that_of_the_true_speed():
 
 def test_quantiles_of_student():
     for freedom, value in ((10, 2.228139), (30, 2.042272), (200, 1.971896)):  # tables
-        assert estimate._quantile(0.975, freedom) == pytest.approx(value, rel=2e-4)
+        assert intervals.quantile(0.975, freedom) == pytest.approx(value, rel=2e-4)
 
 
 # -- what recordings do not tell -----------------------------------------------------------------------------------

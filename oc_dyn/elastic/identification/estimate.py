@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -15,28 +14,20 @@ from ...types import Array
 from ..model import ElasticRobot
 from .doubts import unexplained, warn_of_doubts
 from .equations import KINDS, Equations, equations
-from .filters import REACH
+from .filters import BANDWIDTH, REACH
 from .identifiability import check_identifiable
+from .intervals import long_run, quantile
 from .recording import Recording, checked
 from .result import ElasticIdentification
-from .rows import Rows, check_length, encoder_steps, row_step, rows, states, used_rows
+from .rows import Halves, Rows, check_length, encoder_steps, row_step, rows, states, used_rows
+from .sliding import rests, sliding
 from .unknowns import LINKS, TRANSMISSIONS, unknowns
 
-BANDWIDTH = 15.0  # [Hz]
 _QUIET = 1e-5  # of an equation's rms torque: less noise than this is taken for this much, so that weights stay finite
-_CORRELATED = 0.5  # [s / (15 Hz)] up to which what equations leave is taken as correlated
-_PARZEN = 0.539285  # integral of the squared Parzen window, by its reach
 _STEPS = 20
+_SLIDING = (1, 3)  # steps after which speeds that friction sees are found anew
 _EXACT = 1e-12  # [rad, m] step of an encoder that is taken for none
 _CONVERGED = 1e-4  # of the standard deviation of a parameter
-
-
-@dataclass(frozen=True, eq=False)
-class _Halves:
-    """Rows of a recording by the even and by the odd samples of its encoders."""
-
-    even: Rows
-    odd: Rows
 
 
 def identify_elastic(
@@ -171,13 +162,13 @@ def _estimated(eq: Equations, given: list[Recording], band: float, confidence: f
     u, asked = eq.unknowns, _asked(eq, given, band)
     names = [u.names[k] for k in asked.rows] + [u.names[k] for k in asked.zeros] * len(given)
     values = np.concatenate([u.start[asked.rows], np.zeros(len(given) * len(asked.zeros))])
-    moving = [states(eq, r) for r in given]
+    moving, springs = [states(eq, r) for r in given], rests(eq)
 
-    def measured() -> list[_Halves]:
+    def measured() -> list[Halves]:
         out = []
         for k, (r, both) in enumerate(zip(given, moving, strict=True)):
             x = asked.x(u.start, values, k)
-            out.append(_Halves(*(asked.spread(eq, rows(eq, r, s, x, band), k) for s in both)))
+            out.append(Halves(*(asked.spread(eq, rows(eq, r, s, x, band), k) for s in both)))
         return out
 
     def condition() -> float:
@@ -192,20 +183,26 @@ def _estimated(eq: Equations, given: list[Recording], band: float, confidence: f
         gram, score = gram + np.diag(asked.prior), score - asked.prior * values
         scale = 1 / np.sqrt(np.abs(np.diag(gram)))
         step = scale * np.linalg.solve(gram * scale[:, None] * scale, scale * score)
-        values = values + step
-        halves = measured() if u.transmission or k == 1 else _moved(halves, step)
+        values, halves = values + step, _moved(halves, step)
+        if k in _SLIDING:
+            moving = [
+                sliding(eq, springs, r, both, asked.x(u.start, values, i), h.even, band)
+                for i, (r, both, h) in enumerate(zip(given, moving, halves, strict=True))
+            ]
+        if u.transmission or k in _SLIDING:
+            halves = measured()
         weights = [_weights(h, values) for h in halves] if k < 3 else weights
-        if k >= 3 and np.all(np.abs(step) <= _CONVERGED * scale):
+        if k > _SLIDING[-1] and np.all(np.abs(step) <= _CONVERGED * scale):
             break
     else:
         raise SolveError(f"identify_elastic: no convergence in {_STEPS} steps; give a nearer start (elastic)", "steps")
     conditioned = condition()
     gram = _normal(halves, weights)[0] + np.diag(asked.prior)
     inverse = np.linalg.inv(gram * scale[:, None] * scale) * scale[:, None] * scale
-    spread, freedom = _long_run(halves, weights, band)
+    spread, freedom = long_run(halves, weights, band)
     n = len(asked.rows)
     covariance = (inverse @ (spread + np.diag(asked.prior * asked.repeats)) @ inverse)[:n, :n]
-    half = _quantile(0.5 * (1 + confidence), freedom) * np.sqrt(np.diag(covariance))
+    half = quantile(0.5 * (1 + confidence), freedom) * np.sqrt(np.diag(covariance))
     x = u.start.copy()
     x[asked.rows] = values[:n]
     facts = _noise(eq, halves), _offsets(eq, halves)
@@ -214,16 +211,16 @@ def _estimated(eq: Equations, given: list[Recording], band: float, confidence: f
     return ElasticIdentification(eq, tuple(names[:n]), values[:n], half, covariance, x, conditioned, band, *facts)
 
 
-def _moved(halves: list[_Halves], step: Array) -> list[_Halves]:
+def _moved(halves: list[Halves], step: Array) -> list[Halves]:
     """Rows after a step of the parameters in which they are linear."""
 
     def moved(r: Rows) -> Rows:
         return replace(r, modelled=r.modelled + r.J @ step, offset=r.offset - r.slope @ step)
 
-    return [_Halves(moved(h.even), moved(h.odd)) for h in halves]
+    return [Halves(moved(h.even), moved(h.odd)) for h in halves]
 
 
-def _weights(h: _Halves, values: Array, start: bool = False) -> Array:
+def _weights(h: Halves, values: Array, start: bool = False) -> Array:
     """(E,) inverse variances of what equations leave, bounded by a small part of the torques in them; at the start
     those of the torques: parameters that are all wrong by the same factor leave nothing of motors that are off."""
     sizes = _sizes(h, values)
@@ -231,13 +228,13 @@ def _weights(h: _Halves, values: Array, start: bool = False) -> Array:
     return 1 / np.where(noise > 0, noise, 1.0) ** 2
 
 
-def _sizes(h: _Halves, values: Array) -> Array:
+def _sizes(h: Halves, values: Array) -> Array:
     """(E,) rms of the torques in each equation, which may compensate each other."""
     parts = np.sum(np.array([h.even.rms(column) for column in np.moveaxis(h.even.J * values, 2, 0)]) ** 2, axis=0)
     return np.sqrt(parts + h.even.rms(h.even.compared) ** 2)
 
 
-def _normal(halves: list[_Halves], weights: list[Array]) -> tuple[Array, Array]:
+def _normal(halves: list[Halves], weights: list[Array]) -> tuple[Array, Array]:
     """(gram, score): the step of the parameters is gram^-1 score."""
     p = halves[0].even.J.shape[2]
     gram, score = np.zeros((p, p)), np.zeros(p)
@@ -250,35 +247,7 @@ def _normal(halves: list[_Halves], weights: list[Array]) -> tuple[Array, Array]:
     return gram, score
 
 
-def _long_run(halves: list[_Halves], weights: list[Array], band: float) -> tuple[Array, float]:
-    """(covariance of the score, degrees of freedom of its estimate): autocovariances by a Parzen window."""
-    p = halves[0].even.J.shape[2]
-    total, spans = np.zeros((p, p)), 0.0
-    reach_s = _CORRELATED * BANDWIDTH / band
-    for h, w in zip(halves, weights, strict=True):
-        a, b = h.even.left, h.odd.left
-        s = 0.5 * (np.einsum("e,etp,et->tp", w, h.odd.J, a) + np.einsum("e,etp,et->tp", w, h.even.J, b))
-        reach = max(1, round(reach_s / h.even.step))
-        total += s.T @ s
-        for lag in range(1, min(reach, len(s))):
-            y = lag / reach
-            window = 1 - 6 * y**2 + 6 * y**3 if y <= 0.5 else 2 * (1 - y) ** 3
-            C = s[lag:].T @ s[:-lag]
-            total += window * (C + C.T)
-        spans += len(s) / reach
-    return total, max(spans / _PARZEN, 2.0)
-
-
-def _quantile(share: float, freedom: float) -> float:
-    """Quantile of Student's distribution, by its expansion about the normal one (Abramowitz and Stegun 26.7.5)."""
-    x = NormalDist().inv_cdf(share)
-    first = (x**3 + x) / 4
-    second = (5 * x**5 + 16 * x**3 + 3 * x) / 96
-    third = (3 * x**7 + 19 * x**5 + 17 * x**3 - 15 * x) / 384
-    return x + first / freedom + second / freedom**2 + third / freedom**3
-
-
-def _offsets(eq: Equations, halves: list[_Halves]) -> Array:
+def _offsets(eq: Equations, halves: list[Halves]) -> Array:
     """(recordings, equations) constants; NaN where an equation is not used."""
     out = np.full((len(halves), len(eq.names)), np.nan)
     for k, h in enumerate(halves):
@@ -286,7 +255,7 @@ def _offsets(eq: Equations, halves: list[_Halves]) -> Array:
     return out
 
 
-def _noise(eq: Equations, halves: list[_Halves]) -> dict[str, Array]:
+def _noise(eq: Equations, halves: list[Halves]) -> dict[str, Array]:
     """{kind: rms torque that its equations leave, one per motor, velocity or sensor}, of all recordings together."""
     squares, counts = np.zeros(len(eq.names)), np.zeros(len(eq.names))
     for h in halves:

@@ -16,6 +16,7 @@ import numpy as np
 
 from ...types import Array
 
+BANDWIDTH = 15.0  # [Hz] of the low-pass of equations, where nothing else is asked for
 EDGE = 0.2  # of the positions' low-pass, in units of the sampling rate; below 1/4, as halves of samples are used
 _STEEP = 19.5  # edge over the standard deviation of the low-pass's roll-off: flat up to 2/3 of the edge
 _NARROWEST = 0.005  # standard deviation of any roll-off: it decides on how much is lost at the ends

@@ -21,14 +21,16 @@ def check_identifiable(
     their difference shows how much of the rows is noise. prior (p,): what is known of each parameter besides.
     """
     p = len(names)
-    mean, noise = np.diag(prior), np.zeros((p, p))
+    mean, noise = np.zeros((p, p)), np.zeros((p, p))
     for a, b, w in zip(even, odd, weights, strict=True):
         for A, B, weight in zip(a, b, w, strict=True):
             S, D = 0.5 * (A + B), 0.5 * (A - B)
             mean += weight * (S.T @ S)
             noise += weight * (D.T @ D)
     length = np.sqrt(np.diag(mean))
-    silent = length <= 1e-13 * length.max(initial=0.0)
+    silent = (length <= 1e-13 * length.max(initial=0.0)) & (prior == 0)  # of rows alone: a prior has no size of theirs
+    mean += np.diag(prior)
+    length = np.sqrt(np.diag(mean))
     scale = 1 / np.where(silent, 1.0, length)
     values, vectors = np.linalg.eigh(mean * scale[:, None] * scale)
     parts = [np.eye(p)[k] for k in np.flatnonzero(silent)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import casadi as ca
 import numpy as np
 
 from ...errors import ShapeError
@@ -48,6 +49,14 @@ class Rows:
     def rms(self, x: Array) -> Array:
         """(E,) root of the mean square of x (E, T) where encoders move."""
         return np.sqrt(np.sum(self.moving * x**2, axis=1) / np.maximum(np.sum(self.moving, axis=1), 1.0))
+
+
+@dataclass(frozen=True, eq=False)
+class Halves:
+    """Rows of a recording by the even and by the odd samples of its encoders."""
+
+    even: Rows
+    odd: Rows
 
 
 def used_rows(eq: Equations, recording: Recording) -> tuple[int, ...]:
@@ -99,12 +108,12 @@ def states(eq: Equations, recording: Recording, halves: bool = True) -> list[lis
     smoothing = np.append(np.where(rub, e.link_smoothing, np.inf), [e.friction_smoothing[m] for m in e.elastic_motors])
     for m, v in zip(e.rigid_motors, e.rigid, strict=True):
         smoothing[v] = min(smoothing[v], e.friction_smoothing[m])
-    even, odd, variance = _of_halves(both, dt, np.full(len(both), EDGE))
+    even, odd, variance = speeds_of_halves(both, dt, np.full(len(both), EDGE))
     # the variance of differentiated white noise grows with the cube of the edge
     share = np.maximum(variance / smoothing**2, 1e-300)
     edges = EDGE * np.clip(_NOISY / share, _LOWEST**3, 1.0) ** (1 / 3)
     if np.any(edges < EDGE):
-        even, odd, variance = _of_halves(both, dt, edges)
+        even, odd, variance = speeds_of_halves(both, dt, edges)
     out = []
     for half, sliding in ((0, even), (1, odd)) if halves else ((None, 0.5 * (even + odd)),):
         own = [*derivatives(recording.q, dt, half), *derivatives(recording.theta, dt, half), sliding]
@@ -113,8 +122,8 @@ def states(eq: Equations, recording: Recording, halves: bool = True) -> list[lis
     return out
 
 
-def _of_halves(x: Array, dt: float, edges: Array) -> tuple[Array, Array, Array]:
-    """(speeds by the even, by the odd samples, variance of the noise of either)."""
+def speeds_of_halves(x: Array, dt: float, edges: Array) -> tuple[Array, Array, Array]:
+    """(speeds by the even, by the odd samples, variance of the noise of either) of rows x, edges as of speeds()."""
     even, odd = (speeds(x, dt, edges, half) for half in (0, 1))
     return even, odd, 0.5 * np.mean((even - odd) ** 2, axis=1)
 
@@ -123,7 +132,7 @@ def rows(eq: Equations, recording: Recording, state: list[Array], x: Array, band
     """Rows of a recording at parameters x, its motion as of states()."""
     e, dt, used = eq.unknowns.elastic, recording.dt, used_rows(eq, recording)
     every, cut = row_step(dt, bandwidth), low_pass_margin(2 * dt, bandwidth)
-    modelled, compared, J = (low_passed(y, 2 * dt, bandwidth, every // 2) for y in _at_samples(eq, state, x))
+    modelled, compared, J = (low_passed(y, 2 * dt, bandwidth, every // 2) for y in at_samples(eq.model, state, x))
     first = positions_margin() + 2 * cut  # sample of the first row
     count = modelled.shape[1]
     full = np.zeros((len(eq.names), count, len(eq.unknowns.asked)))
@@ -180,15 +189,15 @@ def _moving(eq: Equations, recording: Recording, bandwidth: float, first: int, e
     return np.vstack([joints, links, joints]).astype(float)
 
 
-def _at_samples(eq: Equations, state: list[Array], x: Array) -> list[Array]:
-    """Outputs of Equations.model at all samples; in parts, as a map of many samples takes long to build."""
-    f, outputs = eq.model.map(_CHUNK), []
+def at_samples(f: ca.Function, state: list[Array], x: Array) -> list[Array]:
+    """Outputs of f at all samples of its ports and at x; in parts, as a map of many samples takes long to build."""
+    mapped, outputs = f.map(_CHUNK), []
     count = state[0].shape[1]
     at = np.repeat(x[:, None], _CHUNK, axis=1)
     for first in range(0, count, _CHUNK):
         part = [y[:, first : first + _CHUNK] for y in state]
         short = _CHUNK - part[0].shape[1]
-        outputs.append(f(*(np.pad(y, ((0, 0), (0, short)), mode="edge") for y in part), at))
+        outputs.append(mapped.call([*(np.pad(y, ((0, 0), (0, short)), mode="edge") for y in part), at]))
     return [np.hstack([y.full() for y in parts])[:, :count] for parts in zip(*outputs, strict=True)]
 
 
