@@ -31,7 +31,7 @@ CAPTIONS = {
     f"link at the end [rad/s]. Where speeds are differences, their low-pass has {FILTER:g} Hz.",
     "code.csv": "Laws in single precision by arm-none-eabi-gcc -O2 for a Cortex-M4F; error: from double precision, "
     "relative to the largest entry of an output; of measured limits: part of the text that looks for wild samples, as "
-    "generate_controller has it; not a number, wild sample (an angle wrong by 1 rad in one sample): status, and whether "
+    "generate_controller has it; not a number, wild sample (an angle wrong by 1 rad, once): status, and whether "
     "the safe torque came out; limits: whether torques at their limits are, and are told.",
 }
 
@@ -85,7 +85,8 @@ def _stored(path, fields, pairs):
     if not pairs or not path.exists():
         return {}
     with open(path, newline="", encoding="utf-8") as text:
-        head, *rows = map(tuple, csv.reader(text))
+        rows = [tuple(row) for row in csv.reader(text)]
+    head = rows[0] if rows else ()
     if head != tuple(fields):
         problem = f"its columns are {', '.join(head)}, not {', '.join(fields)}"
         raise ShapeError(f"laboratory: {terminal(path)}: {problem}; measure it whole, --only {path.name}")

@@ -57,12 +57,32 @@ def test_what_is_left_out_stays(tmp_path, monkeypatch):
         laboratory.run(tmp_path, quick=True, progress=False, only="nowhere")
 
 
+def test_one_table_alone(tmp_path, monkeypatch):
+    monkeypatch.setattr(cortex, "available", lambda *programs: True)
+    monkeypatch.setattr(laboratory, "QUICK", ("2R arm", ("feedforward", "feedforward_pd"), ("none",)))
+    monkeypatch.setattr(laboratory, "code_row", lambda robot, name, law: (robot, name, *CODE_FIELDS[2:]))
+    laboratory.run(tmp_path, quick=True, progress=False, only="laboratory.csv")
+    assert not (tmp_path / "code.csv").exists()
+    effects = (tmp_path / "laboratory.csv").read_text(encoding="utf-8")
+    monkeypatch.setattr(el, "laboratory_table", None)
+    laboratory.run(tmp_path, quick=True, progress=False, only="code.csv; _pd")
+    assert [row["law"] for row in read(tmp_path / "code.csv")] == ["feedforward_pd"]
+    assert (tmp_path / "laboratory.csv").read_text(encoding="utf-8") == effects
+    (tmp_path / "code.csv").write_text("robot,law,size\n2R arm,feedforward,1\n", encoding="utf-8")
+    with pytest.raises(od.ShapeError, match="its columns are robot, law, size, not robot, law, operations"):
+        laboratory.run(tmp_path, quick=True, progress=False, only="code.csv;_pd")
+    laboratory.run(tmp_path, quick=True, progress=False, only="code.csv")
+    assert len(read(tmp_path / "code.csv")) == 2
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(not cortex.available(cortex.GCC, cortex.QEMU), reason="needs arm-none-eabi-gcc and qemu-arm")
 def test_a_law_on_the_processor():
     arm = el.elastic_robot(od.robots.planar_arm(1), 300.0, motor_inertia=0.2)
     row = dict(zip(CODE_FIELDS, code_row("one joint", "law", el.feedforward_pd(arm, 200.0, 10.0)), strict=True))
     assert row["not a number"] == "refused, safe torque"
+    assert row["wild sample"] == "refused, safe torque"
+    assert 0 < row["of measured limits [B]"] < row["text [B]"]
     assert row["limits"].endswith(" of 3, told")
     assert row["limits"][0] in "123"
     assert float(row["error"]) < 1e-5
@@ -87,6 +107,7 @@ def test_the_documents_tell_the_results():
     assert {(row["robot"], row["law"]) for row in code} == expected
     for row in code:
         assert row["not a number"] == "refused, safe torque"
+        assert row["wild sample"] == "refused, safe torque"
         assert row["limits"].endswith("told")
         assert float(row["error"]) < 1e-3
 
