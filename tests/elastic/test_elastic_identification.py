@@ -544,6 +544,6 @@ def test_equations_hold_where_the_plant_says_so():
     dx = p.rates(x, tau, np.zeros(0)).full().ravel()
     q, v, theta, dtheta = (x[p.parts[n]] for n in ("q", "v", "theta", "dtheta"))
     dv, d2theta = dx[p.parts["v"]], dx[p.parts["dtheta"]]
-    out = eq.model(q, v, dv, theta, dtheta, d2theta, np.append(v, dtheta), np.zeros(4), u.start)[0].full().ravel()
+    out = eq.model(q, v, dv, theta, dtheta, d2theta, np.append(v, dtheta), *np.zeros((2, 4)), u.start)[0].full().ravel()
     assert out[:4] == pytest.approx([*tau, 0, 0], abs=1e-11)
     assert out[4:] == pytest.approx([500, 300] * (theta - q), rel=1e-12)

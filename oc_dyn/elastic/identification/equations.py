@@ -16,12 +16,13 @@ from ..motor_side import joint_torques
 from .unknowns import Unknowns
 
 KINDS = ("motor", "link", "sensor")
-_PORTS = ("q", "v", "dv", "theta", "dtheta", "d2theta", "sliding", "variance", "x")
+_PORTS = ("q", "v", "dv", "theta", "dtheta", "d2theta", "sliding", "variance", "unseen", "x")
 
 
 @dataclass(frozen=True, eq=False)
 class Equations:
-    """Equations of all kinds, in the order KINDS: names; model (q, v, dv, theta, dtheta, d2theta, x) -> [sides that
+    """Equations of all kinds, in the order KINDS: names; model (q, v, dv, theta, dtheta, d2theta, sliding,
+    variance, unseen, x) -> [sides that
     equal what was measured (zero for a link with a spring); what is compared with it, a link's spring torque for those;
     derivative by the parameters asked for, its nonzeros]; sparsity of the last; links: rows whose measured side is
     zero."""
@@ -41,13 +42,14 @@ def equations(unknowns: Unknowns) -> Equations:
     link:   M(q) q'' + n(q, q') + d q' + f tanh(q' / s) + U'(q) - (phi(z) + D z') + offset = 0, or tau_m of a rigid
             joint, U the energy of parallel springs, which is known
     sensor: phi(z) + D z' + offset = tau,    z = rho theta - q, rho before theta everywhere; rho = 1 as a factor of
-    the motors' equation where the encoder's side alone is in question.
+    the motors' equation where the encoder's side alone is in question. tanh: of the speeds `sliding`, whose noise has a
+    variance, and what samples leave `unseen` of it.
     """
     e, u = unknowns.elastic, unknowns
     q, v, dv = (ca.SX.sym(n, e.nv) for n in _PORTS[:3])
     motors = [ca.SX.sym(n, len(e.elastic_motors)) for n in _PORTS[3:6]]
     x = ca.SX.sym("x", len(u.names))
-    sliding, variance = (ca.SX.sym(n, e.nv + len(e.elastic_motors)) for n in _PORTS[6:8])
+    sliding, variance, unseen = (ca.SX.sym(n, e.nv + len(e.elastic_motors)) for n in _PORTS[6:9])
     rho = u.of(x, "transmission")
     theta, dtheta, d2theta = (rho * y for y in motors)
     springs = []
@@ -61,7 +63,7 @@ def equations(unknowns: Unknowns) -> Equations:
 
     def friction(m: int, speed: Any, row: int, factor: Any = 1.0) -> Any:
         smoothing = float(e.friction_smoothing[m]) / factor
-        return damping[m] * speed + coulomb[m] * _sign(sliding[row], variance[row], smoothing)
+        return damping[m] * speed + coulomb[m] * (_sign(sliding[row], variance[row], smoothing) + unseen[row])
 
     B = u.motor_inertia(x)
     rows, offset = [], u.of(x, "motor_offset")
@@ -72,7 +74,7 @@ def equations(unknowns: Unknowns) -> Equations:
     names = list(e.theta_names)
     own = ca.vertcat(*rows)
     link = _links(u, q, v, dv, x)
-    sign = [_sign(sliding[k], variance[k], float(e.link_smoothing[k])) for k in range(e.nv)]
+    sign = [_sign(sliding[k], variance[k], float(e.link_smoothing[k])) + unseen[k] for k in range(e.nv)]
     link = link + u.of(x, "link_friction") * ca.vertcat(*sign)
     rigid = [-friction(m, v[k], k) for m, k in zip(e.rigid_motors, e.rigid, strict=True)]
     driving = joint_torques(e, ca.vertsplit(spring), rigid)
@@ -83,7 +85,7 @@ def equations(unknowns: Unknowns) -> Equations:
     names += [*e.links.velocity_names, *(j.name for j in e.joints)]
     kinds = ["motor"] * len(rows) + ["link"] * e.nv + ["sensor"] * len(e.joints)
     sprung = [kind == "link" and k - len(rows) not in e.rigid for k, kind in enumerate(kinds)]
-    ports = [q, v, dv, *motors, sliding, variance, x]
+    ports = [q, v, dv, *motors, sliding, variance, unseen, x]
     entries: list[Any] = J.nonzeros()
     nonzeros = ca.vertcat(*entries) if entries else ca.SX(0, 1)
     outputs = merged([ca.densify(out), ca.densify(compared), nonzeros])

@@ -25,7 +25,7 @@ from .unknowns import LINKS, TRANSMISSIONS, unknowns
 
 _QUIET = 1e-5  # of an equation's rms torque: less noise than this is taken for this much, so that weights stay finite
 _STEPS = 20
-_SLIDING = (1, 3)  # steps after which speeds that friction sees are found anew
+_SLIDING = 1  # the step after which speeds that friction sees are found anew: parameters hardly move any more
 _EXACT = 1e-12  # [rad, m] step of an encoder that is taken for none
 _CONVERGED = 1e-4  # of the standard deviation of a parameter
 
@@ -184,15 +184,15 @@ def _estimated(eq: Equations, given: list[Recording], band: float, confidence: f
         scale = 1 / np.sqrt(np.abs(np.diag(gram)))
         step = scale * np.linalg.solve(gram * scale[:, None] * scale, scale * score)
         values, halves = values + step, _moved(halves, step)
-        if k in _SLIDING:
+        if k == _SLIDING:
             moving = [
                 sliding(eq, springs, r, both, asked.x(u.start, values, i), h.even, band)
                 for i, (r, both, h) in enumerate(zip(given, moving, halves, strict=True))
             ]
-        if u.transmission or k in _SLIDING:
+        if u.transmission or k == _SLIDING:
             halves = measured()
         weights = [_weights(h, values) for h in halves] if k < 3 else weights
-        if k > _SLIDING[-1] and np.all(np.abs(step) <= _CONVERGED * scale):
+        if k >= 3 and np.all(np.abs(step) <= _CONVERGED * scale):
             break
     else:
         raise SolveError(f"identify_elastic: no convergence in {_STEPS} steps; give a nearer start (elastic)", "steps")

@@ -248,7 +248,7 @@ def _rows(elastic: ElasticRobot, eq: Equations, flat: ca.Function, torque: Array
     theta, dtheta, d2theta, _ = flat.call(x)
     m = len(elastic.elastic_motors)
     values = ca.DM(eq.unknowns.start)
-    J = eq.model(*x[:3], theta, dtheta, d2theta, ca.vertcat(x[1], dtheta), ca.DM(elastic.nv + m, 1), values)[2]
+    J = eq.model(*x[:3], theta, dtheta, d2theta, ca.vertcat(x[1], dtheta), *2 * [ca.DM(elastic.nv + m, 1)], values)[2]
     kept = [
         k for k, kind in enumerate(eq.kinds) if kind == "motor" or (kind == "link" and eq.unknowns.links != "unused")
     ]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import casadi as ca
 import numpy as np
@@ -118,7 +120,7 @@ def states(eq: Equations, recording: Recording, halves: bool = True) -> list[lis
     for half, sliding in ((0, even), (1, odd)) if halves else ((None, 0.5 * (even + odd)),):
         own = [*derivatives(recording.q, dt, half), *derivatives(recording.theta, dt, half), sliding]
         noise = 0.5 * variance if half is None else variance
-        out.append([*own, np.repeat(noise[:, None], sliding.shape[1], axis=1)])
+        out.append([*own, np.repeat(noise[:, None], sliding.shape[1], axis=1), np.zeros_like(sliding)])
     return out
 
 
@@ -190,15 +192,28 @@ def _moving(eq: Equations, recording: Recording, bandwidth: float, first: int, e
 
 
 def at_samples(f: ca.Function, state: list[Array], x: Array) -> list[Array]:
-    """Outputs of f at all samples of its ports and at x; in parts, as a map of many samples takes long to build."""
-    mapped, outputs = f.map(_CHUNK), []
-    count = state[0].shape[1]
-    at = np.repeat(x[:, None], _CHUNK, axis=1)
+    """Outputs of f, dense, at all samples of its ports and at x; in parts, as a map of many samples takes long to
+    build."""
+    mapped, count = f.map(_CHUNK), state[0].shape[1]
+    buffer, evaluate = mapped.buffer()  # what is copied to CasADi's matrices and back takes as long as the equations
+
+    def memory(size: int, of: Any) -> Array:
+        flat = np.zeros(size * _CHUNK)
+        of(memoryview(flat.data))
+        return flat.reshape(_CHUNK, size).T
+
+    given = [memory(len(y), partial(buffer.set_arg, k)) for k, y in enumerate((*state, x))]
+    part = [memory(f.size1_out(k), partial(buffer.set_res, k)) for k in range(f.n_out())]
+    given[-1][:] = x[:, None]
+    outputs = [np.zeros((len(y), count)) for y in part]
     for first in range(0, count, _CHUNK):
-        part = [y[:, first : first + _CHUNK] for y in state]
-        short = _CHUNK - part[0].shape[1]
-        outputs.append(mapped.call([*(np.pad(y, ((0, 0), (0, short)), mode="edge") for y in part), at]))
-    return [np.hstack([y.full() for y in parts])[:, :count] for parts in zip(*outputs, strict=True)]
+        last = min(first + _CHUNK, count)
+        for y, whole in zip(given, state, strict=False):
+            y[:, : last - first] = whole[:, first:last]
+        evaluate()
+        for y, whole in zip(part, outputs, strict=True):
+            whole[:, first:last] = y[:, : last - first]
+    return outputs
 
 
 def _sampled(x: Array, dt: float, bandwidth: float, first: int, every: int, count: int, held: bool) -> Array:

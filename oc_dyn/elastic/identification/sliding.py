@@ -21,6 +21,8 @@ from .rows import Rows, at_samples, speeds_of_halves
 
 _SEEN = 1e-2  # least variance of differentiated speeds, by the square of the smoothing, at which torques are asked
 _STEPS = 20
+_HALF_BAND = np.array([3.0, 0, -25, 0, 150, 256, 150, 0, -25, 0, 3]) / 512  # of every second sample; maximally flat
+_END = 8  # samples that the filter does not reach
 _NEAR = 1e-2  # of the smoothing: a Newton step that small is the last
 
 
@@ -43,7 +45,7 @@ def sliding(
     even, odd, variance = speeds_of_halves(recording.theta, dt, np.full(len(motors), EDGE))
     density = variance / (8 / 3 * np.pi**2 * (EDGE / dt) ** 3)  # of white noise with such derivatives
     mean, bend = _torques(recording, list(e.elastic_motors), halves[0][0].shape[1])
-    both: tuple[list[Array], list[Array]] = ([], [])
+    both: tuple[list[_Slides], list[_Slides]] = ([], [])
     places = []
     for k in motors:
         motor = _motor(eq, x, k)
@@ -58,20 +60,29 @@ def sliding(
             _likeliest(motor, springs[k], half, v[k], tau, x, corner, 2 * dt)
             for half, v in zip(halves, (even, odd), strict=True)
         ]
-        if found[0] is not None and found[1] is not None:
+        if all(y is not None for y in found):
             places.append(e.nv + k)
-            for out, v in zip(both, found, strict=True):
-                out.append(v)
+            for out, y in zip(both, found, strict=True):
+                out += [y] if y is not None else []
     return [_with(half, places, out, both) for half, out in zip(halves, both, strict=True)]
 
 
+@dataclass(frozen=True, eq=False)
+class _Slides:
+    """Speeds of a motor (T,), and what samples leave unseen of their tanh."""
+
+    speed: Array
+    unseen: Array
+
+
 def _with(
-    half: list[Array], places: list[int], speeds: list[Array], both: tuple[list[Array], list[Array]],
+    half: list[Array], places: list[int], found: list[_Slides], both: tuple[list[_Slides], list[_Slides]],
 ) -> list[Array]:  # fmt: skip
-    own, variance = half[6].copy(), half[7].copy()
-    for k, v, a, b in zip(places, speeds, *both, strict=True):
-        own[k], variance[k] = v, 0.5 * np.mean((a - b) ** 2)
-    return [*half[:6], own, variance]
+    """A half with what was found; noise: by what both say."""
+    own, variance, unseen = (y.copy() for y in half[6:])
+    for k, y, a, b in zip(places, found, *both, strict=True):
+        own[k], variance[k], unseen[k] = y.speed, 0.5 * np.mean((a.speed - b.speed) ** 2), y.unseen
+    return [*half[:6], own, variance, unseen]
 
 
 def rests(eq: Equations) -> list[ca.Function]:
@@ -80,7 +91,7 @@ def rests(eq: Equations) -> list[ca.Function]:
     p = {n: ca.SX.sym(n, f.size1_in(n)) for n in ("q", "v", "theta", "d2theta", "x")}
     for k in range(f.size1_in("d2theta")):
         others = ca.vertcat(*(0 if k == i else y for i, y in enumerate(ca.vertsplit(p["d2theta"]))))
-        r = f(**{**p, "d2theta": others}, dv=0, dtheta=0, sliding=0, variance=0)["r"][k]
+        r = f(**{**p, "d2theta": others}, dv=0, dtheta=0, sliding=0, variance=0, unseen=0)["r"][k]
         out.append(ca.Function("rest", list(p.values()), [r]))
     return out
 
@@ -129,8 +140,8 @@ def _torques(recording: Recording, motors: list[int], count: int) -> tuple[Array
 def _likeliest(
     motor: _Motor, rest: ca.Function, half: list[Array], measured: Array, torques: tuple[Array, Array], x: Array,
     corner: float, h: float,
-) -> Array | None:  # fmt: skip
-    """(T,) speeds, None where they do not converge: Newton steps, intervals by Simpson's rule."""
+) -> _Slides | None:  # fmt: skip
+    """Speeds, None where they do not converge: Newton steps, intervals by Simpson's rule."""
     mean, bend = (y / motor.inertia for y in torques)
     q, v, dv, theta, dtheta, d2theta = half[:6]
     ends = at_samples(rest, [q, v, theta, d2theta], x)[0][0] / motor.inertia
@@ -153,8 +164,22 @@ def _likeliest(
         step = _tridiagonal(diagonal, before * behind, score)
         speed = speed + step
         if np.abs(step).max() <= _NEAR * motor.smoothing:
-            return speed
+            return _Slides(speed, _unseen(speed, inside, motor.smoothing))
     return None
+
+
+def _unseen(speed: Array, inside: Array, smoothing: float) -> Array:
+    """What tanh(speed / smoothing), low-passed between samples, has more than at them: a motor that turns round quickly
+    does so within two. inside (T - 1,): speeds in the middle between samples; parabolas between."""
+    a, b = speed[:-1], speed[1:]
+    quarters = [(3 * a + 6 * inside - b) / 8, (3 * b + 6 * inside - a) / 8]
+    fine = np.append(np.column_stack([a, quarters[0], inside, quarters[1]]).ravel(), speed[-1])
+    y = np.tanh(fine / smoothing)
+    for _ in range(2):
+        y = np.convolve(y, _HALF_BAND, "same")[::2]
+    y -= np.tanh(speed / smoothing)
+    y[:_END] = y[len(y) - _END :] = 0.0
+    return y
 
 
 def _middle(x: Array, rate: Array, h: float) -> Array:
