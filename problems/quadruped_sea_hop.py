@@ -43,7 +43,7 @@ class Config:
     degrees: tuple = (11, 22, 11)  # of the trunk's polynomials
     feet: int = 12  # degree of the feet's
     squeeze: int = 6  # degree of the squeeze's
-    iterations: int = 40  # towards the optimum, before constraints are made to hold
+    iterations: int = 40  # towards the optimum, before constraints are made to hold; see plan
     points: tuple = (16, 12, 20)  # of each phase, at which limits hold
     clearance: float = 0.04  # of the feet in the middle of the flight [m]
     smooth: float = 1.0  # weight of third differences of control points in flight
@@ -154,16 +154,23 @@ def guess(cfg, at, to, T):
 @dataclass(frozen=True, eq=False)
 class Hop:
     """The plan: durations (3,); control points of the trunk in each phase (3, .), of the feet in flight (4, .), of the
-    squeeze in push and landing (1, .)."""
+    squeeze in push and landing (1, .); facts: how the search ended."""
 
     T: np.ndarray
     trunk: list
     swing: np.ndarray
     squeeze: list
+    facts: dict
 
 
 def plan(cfg, elastic):
-    """Hop, by IPOPT."""
+    """Hop, by IPOPT: a motion that keeps all limits and costs half of the guess, not the optimum.
+
+    The search ends after so many iterations. Exact second derivatives and equations that are made orthonormal at the
+    start go on from a cost of 0.325 to 0.273 in 27 iterations of 1.2 s, and do not converge in these: torques are
+    fourth derivatives of control points, the norms of the equations' rows lie 1e6 apart, their condition is 8e8, and
+    many steps are cut to hundredths.
+    """
     opti, at, feet = ca.Opti(), standing(cfg), cfg.feet
     to = at + cfg.hop * np.array([1, 0, 0, 1, 0, 1, 0])
     T, swing = opti.variable(3), opti.variable(4, feet + 1)
@@ -208,14 +215,15 @@ def plan(cfg, elastic):
     share = np.clip((np.arange(feet + 1) - 4) / (feet - 8), 0, 1)
     lift = cfg.clearance / basis(feet, 0.5, 0)[0].full()[5:-5].sum() * ((share > 0) & (share < 1))
     opti.set_initial(swing, at[3:, None] + np.outer([cfg.hop, 0, cfg.hop, 0], share) + np.outer([0, 1, 0, 1], lift))
-    x = optimised(opti, cost, equal, cfg.iterations)
+    x, facts = optimised(opti, cost, equal, cfg.iterations)
     value = ca.Function("value", [opti.x], [T, *trunk, swing, *squeeze])
     T, *trunk, swing, first, last = (np.array(y) for y in value(x))
-    return Hop(T.ravel(), trunk, swing, [first, last])
+    return Hop(T.ravel(), trunk, swing, [first, last], facts)
 
 
 def optimised(opti, cost, equal, iterations):
-    """Variables after so many iterations towards the optimum, and then moved the least so that `equal` is zero."""
+    """(variables after so many iterations towards the optimum, and then moved the least so that `equal` is zero; how
+    the search ended)."""
     opti.minimize(cost)
     options = {"print_level": 0, "sb": "yes", "hessian_approximation": "limited-memory", "max_iter": iterations}
     opti.solver("ipopt", {"print_time": False, "error_on_fail": False}, options)
@@ -225,7 +233,10 @@ def optimised(opti, cost, equal, iterations):
     for _ in range(8):
         miss, slope = (y.full() for y in f(x))
         x = x - np.linalg.lstsq(slope, miss.ravel(), rcond=1e-12)[0]
-    return x
+    costs = ca.Function("cost", [opti.x], [cost])
+    ends = {"cost of the guess": float(costs(opti.debug.value(opti.x, opti.initial()))), "cost": float(costs(x))}
+    stats = opti.stats()
+    return x, {"IPOPT": stats["return_status"], "iterations": stats["iter_count"], **ends}
 
 
 def flying(cfg, T, trunk, swing, tau):
@@ -328,7 +339,7 @@ def solve(run, cfg):
     elastic = od.elastic.elastic_robot(robot, cfg.stiffness, motor_inertia=cfg.motor_inertia)
     check_standing(cfg, elastic)
     hop = plan(cfg, elastic)
-    run.facts["durations"] = hop.T
+    run.facts |= {"durations": hop.T, "search": hop.facts}
     run.say(f"durations {', '.join(f'{T:.3f}' for T in hop.T)} s")
     motions = [along(cfg, elastic, hop, k) for k in range(3)]
     times = [np.linspace(0, T, cfg.seen + 1) for T in hop.T]
