@@ -65,9 +65,11 @@ def identify_elastic(
 
     Method: torques are linear in the parameters (but for the transmission: Gauss-Newton). Regressors are computed
     twice, from the even and from the odd samples of the encoders, and each is the other's instrument: noise of
-    quantised and differentiated positions then does not bias the estimate. Equations weigh by the noise that a first
-    fit leaves. The covariance sums what equations leave over lags (Parzen window, 0.5 s at 15 Hz), so that it counts
-    correlation by filters, by encoders shared between equations, and noise that changes along the motion.
+    quantised and differentiated positions then does not bias the estimate. Coulomb friction of motors sees their
+    likeliest speeds by encoders and torques together, found once, after two steps; see sliding(). Equations weigh by
+    the noise that a first fit leaves. The covariance sums what equations leave over lags (Parzen window, 0.5 s at
+    15 Hz), so that it counts correlation by filters, by encoders shared between equations, and noise that changes
+    along the motion.
     Zeros of torques and deflections are free: each equation of each recording has a constant of its own (offsets), and
     each curved spring a zero within the steps of its encoders. Encoders that stand still do not have independent
     errors: rows where a joint's do are left out, unless one does all the time, as of a motor that is held. Noise of

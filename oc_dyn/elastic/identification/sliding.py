@@ -37,6 +37,7 @@ def sliding(
     over the speeds v of a motor of inertia m. S_tau, S_theta: densities of the noise of torques, from what rows leave,
     and of angles; at w [rad/s] a speed by differentiation is as uncertain as one by integration. springs: rests(eq). x:
     parameters; rows: of these, by the even samples. A motor whose speeds do not converge keeps those of its encoder.
+    Source: Bell 1994 (the iterated Kalman smoother is a Gauss-Newton method).
     """
     e, dt = eq.unknowns.elastic, recording.dt
     if recording.tau_m is None:
