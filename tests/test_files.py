@@ -62,6 +62,7 @@ def test_folders_of_any_name(plan, tmp_path, name):
     assert len(os.listdir(folder)) == 6
 
 
+@pytest.mark.slow
 def test_command_line_in_a_folder_of_any_name(tmp_path, capsys):
     folder = tmp_path / "mein Gerät 机"
     folder.mkdir()

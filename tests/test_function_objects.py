@@ -74,6 +74,7 @@ def test_pickled_robots_give_the_same_functions(robot):
     assert str(again) == str(robot)
 
 
+@pytest.mark.slow
 def test_another_process_loads_what_was_pickled(robot, tmp_path):
     f = od.function(robot, "inverse_dynamics", order=1)
     x = random_ports(f, robot)
@@ -94,6 +95,7 @@ print(robot.name, type(f).__name__)
     assert np.array_equal(np.load(tmp_path / "y.npy"), called(f, x))
 
 
+@pytest.mark.slow
 def test_a_pool_of_processes(robot):
     f = od.function(robot, "forward_dynamics")
     points = [random_ports(f, robot, seed) for seed in range(6)]

@@ -90,7 +90,7 @@ def test_gravity_torque_is_gradient_of_potential(name):
     assert relative(slope, g) < 1e-7
 
 
-@pytest.mark.sample(8)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("name", ["branching", "floating", "spherical", "mimic"])
 def test_derivatives_are_time_derivatives(name, method):

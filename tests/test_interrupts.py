@@ -72,7 +72,7 @@ def test_a_limit_that_is_none(seconds):
         pass
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_time_limit_of_a_problem(solver):
     ocp = problem(nodes=30, n=2)
@@ -593,6 +593,7 @@ PLAN = "plan panda --from 0 -0.6 0 -2 0 1.4 0.7 --to 0.8 0.2 -0.4 -1.2 0.5 2 0".
 COMMAND = "import sys; from oc_dyn.cli import main; print('begun', flush=True); sys.exit(main(sys.argv[1:]))"
 
 
+@pytest.mark.slow
 @POSIX
 def test_ctrl_c_in_the_command_line(tmp_path):
     out = tmp_path / "out"

@@ -45,6 +45,7 @@ def test_version_is_said_once_and_explained():
     assert re.findall(r"^## \[(.*?)\]", changes, re.MULTILINE)[:2] == ["Unreleased", od.__version__]
 
 
+@pytest.mark.slow
 def test_dependencies_are_what_is_imported():
     imported = set()
     for path in _PACKAGE.rglob("*.py"):
@@ -121,6 +122,7 @@ def test_what_comes_later_is_what_checkers_read():
     assert set(od._LATER) - set(od.__all__) == {"executors", "load_urdf"}
 
 
+@pytest.mark.slow
 def test_elastic_quantities_are_found_before_anyone_has_asked_for_elastic_robots():
     code = """
 import sys
@@ -134,6 +136,7 @@ print(*od.quantities())
     assert words == known
 
 
+@pytest.mark.slow
 def test_pickles_load_where_nothing_is_imported(tmp_path):
     """Of classes in modules that are imported late."""
     arm = od.robots.planar_2r()

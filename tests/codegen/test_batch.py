@@ -132,7 +132,7 @@ def test_flags_that_reorder_sums_do_not_ruin_sines(flag):
     assert np.max(np.abs(run(x) - np.sin(x))) < 1e-15
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("seed", range(40))
 def test_random_programs_to_the_bit(seed):
     f, n = program(seed), 1 + 3 * seed
@@ -143,6 +143,7 @@ def test_random_programs_to_the_bit(seed):
         assert same_bits(x, want).all()
 
 
+@pytest.mark.slow
 def test_vectors_are_used_by_default():
     run = od.batch(polynomial(outputs=1), fallback=False)
     assert run.lanes > 1
@@ -238,6 +239,7 @@ def matrix_batch(folder):
     return {lanes: run_of(polynomial(5, 2), f"-DOC_DYN_LANES={lanes}", cache=folder, threads=1) for lanes in (2, 4)}
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("lanes", [2, 4])
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_layouts_of_arrays(layout, lanes, matrix_batch):

@@ -60,6 +60,7 @@ class SlowLoop:
         return 0
 
 
+@pytest.mark.slow
 @needs_timers
 def test_ctrl_c_leaves_when_no_thread_computes_any_more(run, monkeypatch):
     """The arrays are freed then: the process crashed when threads went on to use them."""
@@ -114,6 +115,7 @@ def test_ctrl_c_in_a_process():
     assert (done.returncode, done.stdout) == (0, "stopped\nstopped\nTrue True\n"), done.stderr
 
 
+@pytest.mark.slow
 def test_an_error_in_another_thread_is_raised(run, monkeypatch):
     main = threading.current_thread()
 

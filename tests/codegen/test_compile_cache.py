@@ -387,6 +387,7 @@ def test_limits_beyond_what_an_operating_system_counts(tmp_path):
     assert checked_time_limit("here", 10**400) == 2e6
 
 
+@pytest.mark.slow
 @posix
 def test_what_a_compiler_has_started_ends_with_it(tmp_path):
     pid = tmp_path / "pid"

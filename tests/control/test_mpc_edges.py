@@ -42,6 +42,7 @@ def selftest(folder, name="mpc"):
     return subprocess.run(["./selftest"], cwd=folder, capture_output=True, text=True)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("more", [goal, equation])
 def test_equations_in_real_time(more):
     """A linear problem of squares is solved by one quadratic program."""
@@ -75,6 +76,7 @@ def two_phases(duration, **options):
     return integrator(more, problem=od.Problem(4, 4 * H), **options)
 
 
+@pytest.mark.slow
 def test_phases_of_other_intervals_do_not_move_into_each_other():
     """A plan moved on by an interval of 0.1 s may not be played in intervals of 0.4 s."""
     control = two_phases(16 * H)

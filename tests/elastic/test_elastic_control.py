@@ -24,6 +24,7 @@ def swinging():
     return e, reference_of(e), el.feedback_linearization(e, 20.0), el.feedforward_pd(e, 200.0, 20.0)
 
 
+@pytest.mark.slow
 def test_exact_models_are_followed_to_rounding(swinging):
     e, reference, linearizing, feedforward = swinging
     assert el.simulate(e, linearizing, reference, rtol=1e-10).largest_error < 1e-12
@@ -54,6 +55,7 @@ def _flipped(law):
     return replace(law, function=ca.Function("flipped", list(ports.values()), [wrong], list(ports), ["tau_m"]))
 
 
+@pytest.mark.slow
 def test_the_sign_of_the_second_torque_derivative_matters(swinging):
     e, reference, linearizing, feedforward = swinging
     for law in (linearizing, feedforward):

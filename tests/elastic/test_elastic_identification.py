@@ -114,6 +114,7 @@ def test_wrong_ratio_is_found(clean, kind):
     assert np.allclose(np.diag(gear), 1 / ratio.ravel() if kind == "gear" else 1)
 
 
+@pytest.mark.slow
 def test_polynomial_and_given_basis():
     robot = arm([500.0, el.NonlinearSpring(cubic)])
     recording = exact(robot)

@@ -74,6 +74,7 @@ def flat_state(name, seed, order=0):
     return ports, {k: x.full().ravel() for k, x in f(**ports).items()}
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", list(ARMS))
 def test_the_robot_moves_as_the_flat_map_says(name):
     """The flat map's torques, put into the equations of motion at its state, give the accelerations it started from."""

@@ -59,6 +59,7 @@ def test_power_balances_in_stance(hopper, laws):  # noqa: F811
     assert slope @ dx == pytest.approx(put_in - taken + ground, rel=1e-9)
 
 
+@pytest.mark.slow
 def test_torques_of_the_flat_map_hold_a_robot_with_parallel_springs(hopper):  # noqa: F811
     robot = loaded(hopper).undamped()
     x, _, f = standing(robot)
@@ -157,6 +158,7 @@ def test_settings_of_simulations_are_checked(hopper, given, words):  # noqa: F81
         el.simulate_contacts(hopper, **{**own, **given})
 
 
+@pytest.mark.slow
 def test_settings_of_motion_error_are_checked(hopper):  # noqa: F811
     for dt in (0, -1.0, float("nan")):
         with pytest.raises(od.ShapeError, match="motion_error: dt is"):

@@ -29,6 +29,7 @@ def driven():
     return el.plan_elastic(geared(), START, GOAL, check="raise", **how)
 
 
+@pytest.mark.slow
 def test_current_and_voltage_are_those_of_the_windings(driven):
     s = driven.sample(1e-3)
     current = s["tau_m"] / GEAR / K_T

@@ -110,6 +110,7 @@ def test_encoders_read_multiples_of_their_step():
     assert np.abs(zeros).max() <= step / 2
 
 
+@pytest.mark.slow
 def test_noise_and_bias_of_torque_sensors():
     """The law's output is its reading: 400 of them have the mean and deviation asked for."""
     elastic = one_joint()

@@ -75,7 +75,7 @@ LAWS = {
 }
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("which", LAWS)
 def test_gains_are_parameters(which, tmp_path):
     """Gains written while the law runs give the law that has them from the start."""

@@ -36,6 +36,7 @@ def motion(e, name):
 SLOW = [(name, n) for name in ("2r", "three", "panda") for n in TRACKING]
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     "name, kind",
     [*(("single", n) for n in TRACKING), *(pytest.param(*x, marks=pytest.mark.slow) for x in SLOW)],

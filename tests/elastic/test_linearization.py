@@ -130,6 +130,7 @@ def lagrange_rates(x, u):
     return ca.vertcat(x[2:4], a[:2], x[6:8], a[2:])
 
 
+@pytest.mark.slow
 def test_complete_model_is_followed_exactly():
     """On the package's plant, and on one from the arm's Lagrangian that shares no code with it."""
     e = complete()

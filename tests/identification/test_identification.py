@@ -141,6 +141,7 @@ def test_without_noise_it_is_exact(arm):
     assert np.abs(found.predict(q, v, dv) - tau).max() < 1e-5 * np.abs(tau).max()
 
 
+@pytest.mark.slow
 def test_noise_and_intervals(arm):
     r, _, q, v, dv, tau = arm
     missed, noise = [], []

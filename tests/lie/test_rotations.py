@@ -98,6 +98,7 @@ def vector_error(found, axis, angle):
     return min(off, np.abs(found - opposite).max())
 
 
+@pytest.mark.slow
 def test_logarithm_of_quaternions_near_zero_and_half_a_turn():
     assert (
         largest(vector_error(so3.quat_log(s * quaternion(a, x)), a, x) for a in AXES for x in ANGLES for s in (1, -1))

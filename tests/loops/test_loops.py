@@ -222,6 +222,7 @@ def test_a_guess_in_another_mode_is_followed_and_named():
     assert robot.mode(np.array(found[0]).ravel()) == {"joint": "-"}
 
 
+@pytest.mark.slow
 def test_motions_are_closed_continuously():
     robot = linkage("four_bar")
     q = np.tile(robot.home[:, None], 400)

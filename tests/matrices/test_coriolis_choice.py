@@ -46,6 +46,7 @@ def test_methods_are_admissible_where_they_say_so_and_only_there(name, method):
         assert error > 1e-3
 
 
+@pytest.mark.slow
 def test_of_the_panda_as_the_readme_says():
     panda = od.robots.panda()
     q, v = panda.random_configuration(0), np.ones(7)
@@ -58,7 +59,7 @@ def test_of_the_panda_as_the_readme_says():
 CORIOLIS_METHODS = od.methods("coriolis_matrix")
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", SOME)
 def test_methods_of_one_choice_give_one_matrix(name):
     r, (q, v, *_) = robot(name), state(name)
@@ -109,7 +110,7 @@ def test_partials_are_those_of_the_matrix(name, choice, method):
     assert relative(found["dC_dv"], by_v) < 1e-8
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("choice", [None, "garofalo"])
 @pytest.mark.parametrize("name", ["serial", LARGE, "spherical", "mimic", "transform"])
 def test_regressor_is_that_of_the_matrix(name, choice):

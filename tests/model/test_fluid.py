@@ -147,7 +147,7 @@ def test_an_arm_on_a_vehicle_obeys_lagranges_equations():
     assert relative(od.function(r, "kinetic_energy")(*x[:2]), expected(*x)[1]) < 1e-12
 
 
-@pytest.mark.sample("bias-mimic", "coriolis_matrix-vehicle", "forward_dynamics-arm")
+@pytest.mark.sample("forward_dynamics-arm")
 @pytest.mark.parametrize("name", list(ROBOTS))
 @pytest.mark.parametrize("quantity", list(COUNTED))
 def test_methods_that_count_it_agree(quantity, name):
@@ -285,7 +285,7 @@ def test_methods_that_do_not_count_it_refuse_by_name():
         od.function(robot("arm"), "inverse_dynamics", method="recursive_body")
 
 
-@pytest.mark.sample("spherical-coriolis_matrix", "arm-dynamic_matrices")
+@pytest.mark.sample("arm-dynamic_matrices")
 @pytest.mark.parametrize("quantity", ["coriolis_matrix", "dynamic_matrices"])
 @pytest.mark.parametrize("name", list(ROBOTS))
 def test_the_coriolis_matrix_is_that_of_christoffel_symbols(name, quantity):

@@ -88,6 +88,7 @@ def test_difference_takes_the_shorter_way_round():
     np.testing.assert_allclose(r.difference(q, minus), np.zeros(r.nv), atol=1e-15)
 
 
+@pytest.mark.sample(1)
 def test_steps_take_numbers_and_symbols(any_robot):
     r = any_robot
     q, dv = r.random_configuration(1), np.random.default_rng(1).normal(size=r.nv)

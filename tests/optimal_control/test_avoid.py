@@ -174,6 +174,7 @@ def test_it_holds_within_intervals_of_a_chain():
     assert row.error < 0.01  # of 0.4, between four points of six intervals
 
 
+@pytest.mark.slow
 def test_model_predictive_control_gives_way_to_what_comes():
     scene, robot, h = ball(0.2, pose=PORT), point_robot(), 0.1
     ocp = od.Problem(15, 15 * h)
@@ -207,6 +208,7 @@ def test_derivatives_are_analytic_where_they_can_be():
     assert registered(distances(rolling, scenes[1])) is None
 
 
+@pytest.mark.slow
 def test_a_body_on_a_manifold_keeps_apart():
     b = od.RobotBuilder("drone", gravity=(0, 0, 0))
     b.add_link("body", 1.0, inertia=np.eye(3))

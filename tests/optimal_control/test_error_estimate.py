@@ -243,6 +243,7 @@ def test_two_meshes_are_of_the_bounds_and_ends_that_were_solved():
     assert found.two_meshes().finer["x"][[0, -1], 0] == pytest.approx([0, 1])
 
 
+@pytest.mark.slow
 def test_two_meshes_of_states_on_manifolds():
     ocp = od.Problem(4, 1.0)
     o, w, x = ocp.state("o", manifold="unit_quaternion"), ocp.control("w", 3), ocp.state("x", manifold="pose")
@@ -259,7 +260,7 @@ def test_two_meshes_of_states_on_manifolds():
     assert before.finer.objective == pytest.approx(0.64, abs=1e-6)
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("method", ["gauss", "hermite_simpson", "rk4"])
 def test_costates_in_front_of_a_join(method):
     """They are those behind it times its derivative: without that the last interval seems to lose a lot."""
@@ -385,6 +386,7 @@ def test_free_mesh():
     assert 0.1 < found.error.objective / error < 10
 
 
+@pytest.mark.slow
 def test_a_limit_goes_on_in_the_next_phase():
     """What holds at the node between two phases is said twice there; the estimate is about that of one phase."""
 

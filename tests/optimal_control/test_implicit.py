@@ -42,7 +42,7 @@ def test_stiff_dynamics(scale):
     assert not explicit.success or explicit.check().worst > 0.5
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("degree", [1, 2, 3])
 @pytest.mark.parametrize("scheme, direct", [("radau", radau), ("gauss", gauss)])
 def test_it_is_collocation_without_the_unknowns(scheme, direct, degree):

@@ -70,7 +70,7 @@ CASES = {  # problem and method before, problem and method after, at most so man
 }
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("case", CASES)
 def test_a_warm_start_takes_fewer_iterations(case):
     before, its_method, after, method, share = CASES[case]
@@ -229,6 +229,7 @@ def test_an_iterate_of_a_solver_that_was_stopped_is_gone_on_from_with_plain_opti
     assert seen == 3 * [["start", SAFER]]
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("method", ["rk4", "hermite_simpson", "radau"])
 def test_multipliers_from_another_mesh_are_those_of_the_optimum_there(method):
     def bounded(nodes):

@@ -572,6 +572,7 @@ def test_periodic_up_to_a_turn(start):
 # -- guesses ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_guesses_are_normalised_and_alike_in_sign():
     ocp, o, w, u = reorientation(nodes=4)
     table = np.array([(-1) ** k * (k + 1) * exp(0.25 * k * AXIS) for k in range(5)])
@@ -586,6 +587,7 @@ def test_guesses_are_normalised_and_alike_in_sign():
                 assert values[:, :4] == pytest.approx(np.array(right), abs=1e-3)
 
 
+@pytest.mark.slow
 def test_guesses_that_are_functions_of_any_sign():
     ocp, o, w, u = reorientation()
     ocp.guess({o: lambda share: (-1.0) ** round(10 * share) * exp(share * AXIS)})

@@ -139,7 +139,7 @@ KINDS = {
 }
 
 
-@pytest.mark.sample("suite 17", "phases", "bernstein", "uneven implicit")
+@pytest.mark.sample("suite 17", "phases")
 @pytest.mark.parametrize("kind", KINDS)
 def test_opti_finds_what_solve_finds_in_as_many_iterations(kind):
     ocp, method = KINDS[kind]()
@@ -159,7 +159,7 @@ def test_opti_finds_what_solve_finds_in_as_many_iterations(kind):
     assert [float(sol.value(ca.MX(T))) for T in symbols.durations] == pytest.approx(ours.durations)
 
 
-@pytest.mark.sample(5)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("kind", KINDS)
 def test_symbols_have_the_values_of_the_solution(kind):
     ocp, method = KINDS[kind]()
@@ -255,6 +255,7 @@ def called(opti):
     return {f.name().split("_", 1)[-1] for f in added_functions(opti).get_function("nlp_hess_l").find_functions()}
 
 
+@pytest.mark.slow
 def test_derivatives_are_those_of_the_stages_unless_they_cannot():
     ocp, method = arm()
     opti, symbols = ocp.opti(method=method)

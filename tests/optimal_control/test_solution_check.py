@@ -576,7 +576,7 @@ def test_a_rate_is_not_spread_over_the_rows_of_a_state():
     ocp.rate(x, 0)
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("basis", ["taylor", "bernstein"])
 def test_every_solution_is_judged_by_the_bounds_it_was_solved_with(basis):
     ocp = od.Problem(6, (0.2, 5))

@@ -63,6 +63,7 @@ def same(a, b):
 # -- what comes back ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_solution_comes_back(solution, saved):
     ocp = problem()
     for found in (ocp.load(saved), od.load_solution(str(saved), ocp)):

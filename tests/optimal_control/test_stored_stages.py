@@ -82,6 +82,7 @@ def other_derivatives(factor):
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_what_decides_a_stage_is_in_its_key(built):
     """Registered derivatives, too, of which CasADi writes no Hessian."""
 

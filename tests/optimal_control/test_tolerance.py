@@ -110,6 +110,7 @@ def test_the_alp_rider():
     assert len(found.t) < 800
 
 
+@pytest.mark.slow
 def test_a_coarse_mesh_that_cheats_is_caught_and_refined():
     """The hanging chain on 40 intervals ends below its optimum, where one long interval hides its length."""
     ocp = named(16).problem(40)
@@ -147,6 +148,7 @@ def test_defects_alone_are_not_enough():
 # -- what a solution tells ----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_rounds_make_a_table(exact):
     ocp, x, u = smooth()
     found = ocp.solve(method="hermite_simpson", tolerance=1e-7)
@@ -165,6 +167,7 @@ def test_rounds_make_a_table(exact):
     assert ocp.solve(method="hermite_simpson", check="off").rounds == ()
 
 
+@pytest.mark.slow
 def test_a_solution_answers_for_its_own_mesh(exact):
     ocp, x, u = smooth()
     found = ocp.solve(method="radau", tolerance=1e-8)
@@ -536,6 +539,7 @@ def test_nodes_that_cannot_move_are_refused():
             movable(ocp)
 
 
+@pytest.mark.slow
 def test_a_free_mesh_of_several_phases():
     """Least time over 1 m and on over 2 m, each with brakes of its own, a duration a symbol: switches are at nodes."""
     ocp = od.Problem(4, (0.5, 10.0))

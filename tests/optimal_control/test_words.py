@@ -98,7 +98,7 @@ def time_in_phases(**more):
     return ocp, x
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(1)
 @every_way
 def test_time_goes_on_through_phases(method, solver):
     ocp, x = time_in_phases()
@@ -243,7 +243,7 @@ def test_maxima_of_several_phases_are_added():
 # -- periodic motions ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(1)
 @every_way
 def test_a_periodic_motion(method, solver):
     """x follows cos t with effort u = x'': x = cos(t) / 2, in two phases that part a period unevenly."""
@@ -307,7 +307,7 @@ def test_a_periodic_turn_of_a_body(solver):
 # -- soft limits --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(1)
 @every_way
 @pytest.mark.parametrize("weights, best", [((0.5, 1.0), 1.375), ((3.0, 0.0), 1.0), ((0.0, 3.0), 1.25)])
 def test_a_soft_limit_on_a_control(method, solver, weights, best):

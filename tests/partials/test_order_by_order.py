@@ -94,6 +94,7 @@ def test_friction_in_partials_of_order_zero(method):
         assert relative(found[f"d{out}_dv"], difference(r, f, ports, "v", out)) < 1e-5
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("method", od.methods("hybrid_dynamics_second_partials"))
 def test_friction_and_wrenches_in_second_partials(method):
     r, options = rough("rough"), {**OPTIONS, "prescribed": ("joint2",)}
@@ -148,7 +149,7 @@ def test_casadi_takes_them(name):
     assert max(od.check_derivatives(f, points=1).values()) < 1e-9
 
 
-@pytest.mark.sample("serial", "spherical")
+@pytest.mark.sample("spherical")
 @pytest.mark.parametrize("name", [n for n in ROBOTS if n != "transform"])
 def test_hybrid_dynamics_of_free_joints_is_forward_dynamics(name):
     r = robot(name)

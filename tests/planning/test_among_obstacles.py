@@ -113,6 +113,7 @@ def test_every_kind_of_motion_keeps_the_clearance(how):
     assert motion.check(scene=ball(), clearance=CLEARANCE).ok()
 
 
+@pytest.mark.slow
 def test_speeds_at_the_ends_and_margins():
     scene = ball(margin=0.05)
     motion = planned(scene, v_start=[0.5, 0.0], v_goal=[0.3, 0.2])

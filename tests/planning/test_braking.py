@@ -49,6 +49,7 @@ def test_least_time_of_a_triple_integrator(v0):
     assert motion.q[-1] == pytest.approx(2 * np.sign(v0))
 
 
+@pytest.mark.slow
 def test_all_of_it_takes_what_the_phases_do():
     """Brake, come back to the limit, and stop: in the end the joint rests at the goal, and no plan from where braking
     ended is faster."""
@@ -91,6 +92,7 @@ def test_a_panda_brakes_within_its_torques():
     assert np.abs(before[:, [2, 4, 5, 6]]).max() < 0.1
 
 
+@pytest.mark.slow
 def test_a_duration_includes_braking():
     motion = plan([0.0], [2.0], v_start=[3.0], limits=limits(), objective="effort", duration=2.5, nodes=20)
     assert motion.duration == pytest.approx(2.5)
@@ -131,6 +133,7 @@ def test_limits_that_depend_on_the_position_count_after_braking():
     assert np.abs(v.v[v.t >= motion.info["braking"]["until"]]).max() <= 1 + 1e-3
 
 
+@pytest.mark.slow
 def test_a_time_limit_is_no_reason_to_start_slower():
     panda = od.robots.panda()
     q, v = [0, -0.78, 0, -2.36, 0, 1.57, 0.78], [3.0, 0, 0, 0, 0, 0, 0]

@@ -197,6 +197,7 @@ def test_motions_along_paths_keep_torque_limits_with_friction(drag):
     assert 0.98 < np.abs(needed(along, **drag)).max() / 5 < 1.0015
 
 
+@pytest.mark.slow
 def test_a_motion_along_a_path_keeps_the_rate_of_torques_with_friction():
     robot = arm(damping=0.3, friction=1.5, effort_rate=1000)
     along = od.plan_along_path(robot, [[-1], [0.5], [1]], nodes=30)
@@ -205,6 +206,7 @@ def test_a_motion_along_a_path_keeps_the_rate_of_torques_with_friction():
     assert np.abs(INERTIA * s.d2v + slope * s.dv).max() / 1000 < 1.0015
 
 
+@pytest.mark.slow
 def test_friction_can_be_left_out():
     robot = arm(damping=5)
     free, plain = (

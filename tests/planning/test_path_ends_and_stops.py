@@ -63,6 +63,7 @@ def test_velocities_of_joints_are_speeds_along_the_path():
     assert same.duration == pytest.approx(motion.duration, rel=1e-6)
 
 
+@pytest.mark.slow
 def test_two_halves_are_as_fast_as_the_whole():
     """Passing the middle at the speed that the whole has there."""
     whole = along([[0.0], [1.0]], nodes=60)
@@ -189,6 +190,7 @@ def test_no_limit_of_velocity():
         assert motion.duration == pytest.approx((32 / J) ** (1 / 3), rel=2e-3)
 
 
+@pytest.mark.slow
 def test_a_stop_where_a_function_turns_back():
     s = ca.SX.sym("s")
     path = ca.Function("there_and_back", [s], [4 * s * (1 - s)])

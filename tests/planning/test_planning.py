@@ -274,6 +274,7 @@ def test_snap_is_bounded(arm, limits):
         plan(arm, A, B, limits=snap, continuity=2)
 
 
+@pytest.mark.slow
 def test_velocity_limits_that_depend_on_the_position():
     robot = od.robots.fr3()
     lower, upper = robot.velocity_limits(np.array([2.6, 0, 0, -1.5, 0, 1.8, 0]))
@@ -469,7 +470,7 @@ def test_too_few_iterations_and_refused_options(arm, limits):
         plan(arm, A, B, limits=limits, nodes=20, solver_options={"nonsense": 1})
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("solver", ["fatrop", "sqpmethod"])
 def test_solvers_agree(arm, limits, solver):
     limits = limits.scaled(tau=0.9, dtau=0.2)

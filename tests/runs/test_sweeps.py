@@ -173,6 +173,7 @@ def test_another_function_is_used_when_asked_for(tmp_path, monkeypatch):
     assert ran == []
 
 
+@pytest.mark.slow
 def test_worker_with_another_function_is_noticed(tmp_path, monkeypatch):
     monkeypatch.setitem(GAIN, "k", 7.0)  # here alone: workers import this module anew
     with pytest.raises(SolveError, match="another in the worker"):
@@ -227,6 +228,7 @@ def test_trajectories_are_not_mixed_up(tmp_path):
             assert kept.pieces[0, 0, 0] == json.loads(row["point"])["x"]
 
 
+@pytest.mark.slow
 def test_trajectory_gets_the_robot_it_is_of(tmp_path):
     one, other = od.robots.by_name("chain:2"), od.robots.by_name("chain:2")
     f = functools.partial(plan_of, other=other)

@@ -55,6 +55,7 @@ def inside(points, corners):
     return True
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", CLOUDS)
 @pytest.mark.parametrize("most", [8, 32])
 def test_hulls_contain_all_points(name, most):
@@ -82,6 +83,7 @@ def test_more_corners_stick_out_less():
     assert excess[2] < 0.02  # of a ball of 0.1 m
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", CLOUDS)
 def test_capsules_contain_all_points(name):
     points = CLOUDS[name]

@@ -261,6 +261,7 @@ BOMBS = {
 }  # fmt: skip
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("kind", [pytest.param(k, marks=[pytest.mark.slow] * (k == "wide")) for k in BOMBS])
 def test_hostile_files(tmp_path, kind):
     with counting() as calls:

@@ -50,6 +50,7 @@ def test_names():
     assert names == ["a", "a_1", "c", "a_2", "a_3", "tool", "tool_1", "c_1", "a_4"]
 
 
+@pytest.mark.slow
 def test_many_names_take_linear_time():
     b = chain("a")
     for _ in range(1500):

@@ -84,6 +84,7 @@ def test_derivative_of_the_first_partials(quantity, name):
         assert error < 1e-7, f"{port} is off by {error:.1e}"
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("quantity", [INVERSE, FORWARD])
 def test_wrenches_and_friction_count(quantity):
     r = damped()

@@ -180,6 +180,7 @@ def test_only_some_lines():
         apart.chosen_of(some, "talos")
 
 
+@pytest.mark.slow
 def test_the_functions_that_are_built_are_there_whatever_quantities_are_added():
     assert set(builds.QUANTITIES) <= set(od.quantities())
     made = list(builds.all_of(od, od.robots.planar_2r(), range(1)))

@@ -173,6 +173,7 @@ def test_screws_and_what_moves_them(reference):
             assert relative(pair(getattr(tree.screws[i], name)), expected) < EXACT, name
 
 
+@pytest.mark.sample(1)
 def test_sums_of_the_motion_seen_from_the_ground(reference):
     r, rng = reference, np.random.default_rng(5)
     tree = GroundTree(r.model, r.q, r.v, r.dv, r.W)
@@ -200,6 +201,7 @@ def twice_coriolis(I, V):
     return -ad(V).T @ I - I @ ad(V) + force_cross(I @ V)
 
 
+@pytest.mark.sample(1)
 def test_sums_of_the_motion_and_the_virtual_motion_seen_by_each_joint(reference):
     r, rng = reference, np.random.default_rng(6)
     tree = VirtualTree(r.model, r.q, r.v, r.dv, r.W, r.lam)
