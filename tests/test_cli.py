@@ -362,6 +362,7 @@ def test_demo(capsys, tmp_path):
     assert max(facts["plan"]["share_of_limits"].values()) == pytest.approx(1, abs=0.005)
 
 
+@pytest.mark.slow
 def test_second_opinion_notices_wrong_torques():
     plan = demo.plan(nodes=8, progress=False)
     assert demo.second_opinion(plan).ok()
@@ -402,6 +403,7 @@ def test_closed_streams_are_no_error():
     assert (found.returncode, found.stderr) == (0, "")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="a shell of POSIX, and its signals")
 def test_ctrl_c_while_the_package_is_imported():
     """A module that the import comes across sends the signal, as if a user did."""

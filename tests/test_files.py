@@ -122,6 +122,7 @@ def test_a_write_that_is_stopped_leaves_the_old_file(tmp_path, stop):
     assert os.listdir(tmp_path) == ["x.csv"]
 
 
+@pytest.mark.slow
 def test_a_process_killed_while_writing_leaves_the_old_file(tmp_path):
     path = tmp_path / "x.csv"
     path.write_text("old")

@@ -42,6 +42,7 @@ def called(f, x):
     return np.concatenate([y.full().ravel() for y in f(**x).values()])
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("kind", KINDS)
 def test_pickled_saved_and_loaded(robot, kind, tmp_path):
     quantity, options = KINDS[kind]
@@ -113,6 +114,7 @@ def test_threads_that_call_one_function(robot):
     assert all(np.array_equal(y, e) for ys, e in zip(found, expected, strict=True) for y in ys)
 
 
+@pytest.mark.slow
 def test_threads_that_build_functions_of_one_robot():
     robot, found, start = od.robots.chain(4), [], threading.Barrier(4)
 

@@ -234,6 +234,7 @@ def test_functions_of_robots_have_the_instructions_that_casadi_leaves(monkeypatc
     assert counts(3000) == counts(np.inf)
 
 
+@pytest.mark.slow
 def test_equal_results_that_nothing_is_made_of():
     """The outputs alone are equal: no instruction has to be made again."""
     x = ca.SX.sym("x", 2)

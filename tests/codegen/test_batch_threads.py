@@ -161,6 +161,7 @@ def test_jobs_of_an_executor_may_call_the_batch():
     assert np.array_equal(run(x), want)  # in this thread
 
 
+@pytest.mark.sample(1)
 @needs_fork
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 @pytest.mark.parametrize("own", [True, False])

@@ -134,6 +134,7 @@ print(od.compile(f)([1, 2, 3]))
     assert kept.name.startswith("oc_dyn_")
 
 
+@pytest.mark.slow
 @needs_compiler
 def test_a_damaged_library_is_built_anew():
     f, x = inverse("serial")
@@ -198,6 +199,7 @@ def dense(value, shape):
     return np.array(value).reshape(shape)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", ["floating", "serial"])
 def test_numpy_call_gives_arrays(name):
     r = robot(name)

@@ -47,6 +47,7 @@ def test_a_brake_brakes_while_the_goal_is_no_number(iterations):
     assert np.all(np.diff(speeds) < 0)
 
 
+@pytest.mark.slow
 def test_before_any_good_step():
     control, brake, _ = arm()
     found = control.step({"q_now": [0.1, 0.2], "v_now": [1.0, -1.0], **NOTHING})

@@ -85,7 +85,7 @@ def free():
     return ocp
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     "make, error, words",
     [
@@ -146,6 +146,7 @@ def test_mistakes_are_named(make, error, words):
         make()
 
 
+@pytest.mark.slow
 def test_plants_and_measurements_are_checked():
     ocp, tau, plant, seen = pendulum()
     control = od.mpc(ocp, outputs={"tau": tau}, method="euler")
@@ -197,6 +198,7 @@ def test_a_step_is_its_two_halves():
         two.react({"q_now": 0})
 
 
+@pytest.mark.slow
 def test_halves_measure_what_is_no_number():
     ocp, tau, _, _ = pendulum()
     control = od.mpc(ocp, outputs={"tau": tau}, method="euler", iterations=1)

@@ -73,6 +73,7 @@ def test_forward_dynamics_takes_the_torques_of_the_flat_map_back(case):
         assert largest([found["dv"], found["d2theta"]], [given[2], flat["d2theta"]]) < 1e-9
 
 
+@pytest.mark.slow
 def test_a_slide_of_a_slider_crank_in_closed_form():
     elastic = build("slide")
     press = elastic.links

@@ -206,6 +206,7 @@ def test_effects_are_for_sampled_laws():
         el.simulate(elastic, linear_law(elastic), reference, delay=1, encoder_bits=17)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc")
 def test_memory_of_the_next_sample_in_c(tmp_path):
     """A law that gives memory_next, here a sum of errors that forgets: the loop in C equals that of simulate."""

@@ -86,6 +86,7 @@ def test_driven_stiffness_is_followed_exactly():
     assert run.sigma[-1, 1] - 400 == pytest.approx(20 * np.exp(-30 * t) * (1 + 30 * t), rel=1e-4)
 
 
+@pytest.mark.slow
 def test_a_joint_of_variable_stiffness():
     e = robot("vsa")
     reference = el.reference(e, swing(1), duration=0.5, sigma=lambda t: 200 + 100 * ca.sin(3 * t))

@@ -72,6 +72,7 @@ def test_damped_springs_have_the_poles_asked_for_and_those_of_their_dampers(make
     same(closed_loop_poles(e, law, q), np.concatenate([np.ravel(poles), inner]), 1e-5)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("make", [damped, partly_damped, pytest.param(nonlinear, marks=pytest.mark.slow)])
 def test_damped_springs_are_followed_exactly(make):
     """From the reference's state, found by integration of the dampers' equation; and from elsewhere to it."""

@@ -31,7 +31,7 @@ def of(coriolis):
     return [m for m in od.methods("coriolis_matrix") if coriolis in get_method("coriolis_matrix", m).coriolis]
 
 
-@pytest.mark.sample(12)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("method", od.methods("coriolis_matrix"))
 @pytest.mark.parametrize("name", list(ROBOTS))
 def test_methods_are_admissible_where_they_say_so_and_only_there(name, method):
@@ -91,7 +91,7 @@ def test_every_quantity_with_such_a_matrix_starts_from_christoffel(quantity):
     assert any(relative(other[k], expected[k]) > 1e-6 for k in expected)
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("method", od.methods("matrix_partials"))
 @pytest.mark.parametrize("choice", [None, "garofalo"])
 @pytest.mark.parametrize("name", ["serial", LARGE, "spherical", "mimic", "transform"])

@@ -65,6 +65,7 @@ def few_digits():
     return b.build()
 
 
+@pytest.mark.slow
 def test_angles_are_snapped_only_when_asked():
     r = few_digits()
     snapped = r.with_snapped_angles(1e-5)
@@ -80,6 +81,7 @@ def test_angles_are_snapped_only_when_asked():
     assert "snap_angles=1e-5" not in snapped.canonical_report()
 
 
+@pytest.mark.slow
 def test_report_counts():
     text = od.robots.panda().canonical_report()
     assert "7 of 7 rotations are quarter turns" in text

@@ -236,6 +236,7 @@ def test_partials_of_derivatives_of_forward_dynamics():
         assert relative(numbers(J, x)[f"dd2v_d{port}"], found) < 1e-9, port
 
 
+@pytest.mark.slow
 def test_with_representation_parameters_and_gravity():
     r = robot("vehicle")
     options = {"representation": "hybrid", "parameters": "symbolic", "gravity": True}
@@ -305,6 +306,7 @@ def test_the_coriolis_matrix_is_that_of_christoffel_symbols(name, quantity):
     assert relative(still, -drag) < 1e-11  # C v is even in v, drag odd
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("representation", ["hybrid", "spatial"])
 def test_it_is_admissible_in_every_representation(representation):
     r = robot("vehicle")

@@ -162,6 +162,7 @@ def test_controls_become_states_and_the_order_of_variables_does_not_matter():
     assert controls == pytest.approx(first["a"], abs=1e-9)
 
 
+@pytest.mark.slow
 def test_durations_stay_within_bounds():
     first = moon_landing(10).solve(check="off")
     ocp = od.Problem(10, (0.05, 0.5))
@@ -175,6 +176,7 @@ def test_durations_stay_within_bounds():
     assert durations[1] == 3.0
 
 
+@pytest.mark.slow
 def test_options_of_the_caller_win(monkeypatch):
     seen = []
     monkeypatch.setattr(

@@ -290,7 +290,7 @@ def test_rows_of_one_unknown_stay_rows():
     assert ours.multipliers[1] == pytest.approx(theirs.multipliers[1], abs=1e-9)
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("method", ["rk4", "collocation", "trapezoidal"])
 def test_an_active_constraint_is_as_a_limit_of_the_problem(method):
     ocp, x, v, u = pushed()
@@ -369,6 +369,7 @@ def test_constraints_that_were_added_are_remembered(tmp_path):
             solution.two_meshes()
 
 
+@pytest.mark.slow
 def test_parameters_and_guesses_by_symbols():
     ocp, method = taylor()
     opti, symbols = ocp.opti(method=method, parameters={"load": 0.9}, solver_options=TIGHT)
@@ -389,6 +390,7 @@ def test_parameters_and_guesses_by_symbols():
     assert found.objective == pytest.approx(varying.solve(method=method, parameters={"w": 0.1}).objective, rel=1e-6)
 
 
+@pytest.mark.slow
 def test_limits_by_their_names():
     ocp, method = bernstein()
     opti, symbols = ocp.opti(method=method)
@@ -431,6 +433,7 @@ def test_limits_of_time_stop_it():
     assert ocp.solution(opti.solve()).success
 
 
+@pytest.mark.slow
 def test_copies_are_changed_alone():
     ocp, x, v, u = pushed()
     opti, symbols = ocp.opti(method="hermite_simpson", solver_options=TIGHT)
@@ -490,6 +493,7 @@ def test_callbacks_of_a_user_are_called():
     assert found.objective == pytest.approx(ocp.solve().objective)
 
 
+@pytest.mark.slow
 def test_warm_start_and_another_hessian():
     ocp, method = of_suite(1)
     known = ocp.solve(method=method)

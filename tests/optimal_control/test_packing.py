@@ -145,6 +145,7 @@ def test_a_solution_that_was_sent_answers_to_names(kind):
     assert again.objective == pytest.approx(here.objective, rel=1e-6)
 
 
+@pytest.mark.slow
 def test_a_solution_is_of_the_problem_that_was_solved():
     ocp, how = with_phases()
     here = ocp.solve(check="off", **how)
@@ -203,6 +204,7 @@ for sent, kind in zip(pickle.load(open(sys.argv[1], "rb")), ("parameters", "b_sp
     assert told == here
 
 
+@pytest.mark.slow
 def test_a_solution_that_was_saved_before_it_kept_the_bounds_of_limits():
     ocp, how = with_bernstein("uniform")
     found = ocp.solve(check="off", **how)

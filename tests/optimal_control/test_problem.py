@@ -49,6 +49,7 @@ def test_results_do_not_depend_on_the_run():
     assert f.success
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("method", ["rk4", "collocation"])
 def test_methods_converge_to_the_same_motion(method):
     """Controls constant on intervals: the cost falls towards the optimum of continuous ones with the square of h."""
@@ -56,6 +57,7 @@ def test_methods_converge_to_the_same_motion(method):
     assert 0 < gaps[1] < 0.3 * gaps[0]
 
 
+@pytest.mark.slow
 def test_derivatives_are_those_of_ad():
     ocp, *_ = cart_pole(4)
     for method in ("hermite_simpson", "collocation", "rk4"):

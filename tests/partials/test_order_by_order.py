@@ -84,6 +84,7 @@ def test_methods_agree_with_wrenches_and_friction(quantity, name):
         assert any(relative(without[n], expected[n]) > 1e-3 for n in expected)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("method", od.methods("hybrid_dynamics_partials"))
 def test_friction_in_partials_of_order_zero(method):
     r, options = rough("rough"), {"friction": True, "prescribed": ("joint1", "joint2")}
@@ -128,6 +129,7 @@ def test_friction_of_hybrid_dynamics_is_that_of_inverse_dynamics(method, name):
     assert np.array_equal(np.array(found["tau"])[free], ports["tau_f"])
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("method", od.methods("hybrid_dynamics"))
 def test_parameters_of_hybrid_dynamics_are_those_of_the_robot(method):
     r, parts = rough("rough"), ("inertia", "armature", "viscous")

@@ -137,6 +137,7 @@ def test_least_effort_of_a_mass_is_the_cubic():
     assert motion.info["objective_value"] == pytest.approx(effort, rel=2e-3)
 
 
+@pytest.mark.slow
 def test_effort_falls_with_time_and_is_below_any_other_motion(arm, limits):
     fast = plan(arm, A, B, limits=limits, nodes=20)
     efforts = [
@@ -494,6 +495,7 @@ def test_a_linear_solver_that_is_not_there_is_replaced(arm, limits):
     assert motion.info["status"] == "Solve_Succeeded"
 
 
+@pytest.mark.slow
 def test_warm_start_takes_fewer_iterations(arm, limits):
     limits = limits.scaled(tau=0.9, dtau=0.2)
     first = plan(arm, A, B, limits=limits, nodes=20)

@@ -34,6 +34,7 @@ def seen(monkeypatch):
     return options
 
 
+@pytest.mark.slow
 def test_options_of_a_search_and_those_of_the_caller(seen):
     arm_plan()
     assert seen[0]["bound_mult_init_method"] == "mu-based"

@@ -88,7 +88,7 @@ def test_rounding_stops_no_joint_on_fine_pieces(seed, nodes):
     assert motion.info["iterations"] < 40
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("smoothing", [0.0, 1e-5, 1e-2])
 @pytest.mark.parametrize("continuity", [2, 3, 4, 5])
 def test_smoothing_weighs_the_same_and_no_time_is_later(continuity, smoothing):

@@ -62,6 +62,7 @@ def test_results_and_errors_in_any_executor():
         assert pool.submit(P.root, 9.0).result() == 3.0  # left as it was
 
 
+@pytest.mark.slow
 def test_points_may_be_added_while_results_are_taken():
     for executor in ("serial", "processes:1"):
         points, found = [(16.0,)], []
@@ -73,6 +74,7 @@ def test_points_may_be_added_while_results_are_taken():
         assert found == [4.0, 2.0]
 
 
+@pytest.mark.slow
 def test_exception_that_cannot_travel_does_not_end_the_pool():
     found = collected(P.unknown, [("a",), ("b",)], "processes:1")
     for number, name in enumerate("ab"):
@@ -387,6 +389,7 @@ def test_dask_loses_nothing_when_a_worker_is_killed(tmp_path):
             assert a.robot is panda
 
 
+@pytest.mark.slow
 def test_dask_without_scheduler_is_told():
     pytest.importorskip("distributed")
     with pytest.raises(SolveError, match="no scheduler"):

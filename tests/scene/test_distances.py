@@ -282,6 +282,7 @@ def test_derivatives_are_never_nan(a, b):
         assert np.isfinite(np.array(H(q=REST, poses=B, lam_d=1.0)["H"])).all(), where
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("where", DEGENERATE)
 def test_capsules_that_are_parallel_or_meet(where):
     B = DEGENERATE[where]

@@ -64,6 +64,7 @@ def test_half_spaces_come_back_to_the_last_digit(tmp_path, seed):
     assert od.Scene.read(tmp_path / "a.yaml").items == scene.items
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", ["panda", "humanoid", "quadruped"])
 def test_scenes_of_robots_come_back(tmp_path, name):
     scene = od.Scene.of(od.robots.by_name(name))

@@ -105,6 +105,7 @@ def test_limits_decide_what_always_touches():
     assert od.Scene.of(b.build()).pairs == (("a", "c"),)
 
 
+@pytest.mark.slow
 def test_pairs_do_not_depend_on_the_seed_where_they_are_clear():
     robot = od.robots.humanoid()
     assert od.Scene.of(robot, seed=1).pairs == od.Scene.of(robot, seed=2).pairs

@@ -61,6 +61,7 @@ def test_dynamics_agree_before_anything_is_measured(done):
     assert max(rows.values()) < 1e-9
 
 
+@pytest.mark.slow
 def test_limits_are_kept_and_penalties_are_not(done):
     rows = [row for row in table(done[0] / "reach.csv") if row["case"] == "torque and velocity"]
     ours = [row for row in rows if row["library"] == "oc_dyn"]

@@ -163,6 +163,7 @@ def test_parallel_axes_are_not_turned_against_each_other(name, count):
     assert all(x.R.is_constant() and np.abs(ca.DM(x.R).full()).tolist() == np.eye(3).tolist() for x in hung)
 
 
+@pytest.mark.sample(1)
 def test_screws_and_what_moves_them(reference):
     r = reference
     tree = GroundTree(r.model, r.q, r.v, r.dv)
