@@ -10,6 +10,7 @@ import oc_dyn as od
 OPTIONS = {"external_wrenches": True, "friction": True}
 
 
+@pytest.mark.few(15)
 @pytest.mark.sample("0-forward-helical")
 @pytest.mark.parametrize("name", list(ROBOTS))
 @pytest.mark.parametrize("what", ["inverse", "forward"])
