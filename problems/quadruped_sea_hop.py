@@ -164,7 +164,7 @@ class Hop:
 
 
 def plan(cfg, elastic):
-    """Hop, by IPOPT: a motion that keeps all limits and costs half of the guess, not the optimum.
+    """Hop, by IPOPT: a motion that keeps all limits, of a cost of 0.38 where the guess has 0.63, not the optimum.
 
     The search ends after so many iterations. Exact second derivatives and equations that are made orthonormal at the
     start go on from a cost of 0.325 to 0.273 in 27 iterations of 1.2 s, and do not converge in these: torques are
