@@ -28,7 +28,7 @@ HEAD = ("executor", "plans", "failed", "seconds", "speed-up", "processor seconds
 WAYS = ("serial", "processes:2", "dask:2", "dask, one worker of two threads")
 APART = "two whole sweeps at once"
 CAPTIONS = {
-    "executors.csv": "A sweep of plans by each executor: seconds, processor time of all processes, both against serial.",
+    "executors.csv": "A sweep of plans by each executor: seconds, processor time of all processes, ratios to serial.",
 }
 
 
