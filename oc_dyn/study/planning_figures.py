@@ -2,9 +2,12 @@
 
 from matplotlib.figure import Figure
 
+from ..drawing import styled
+
 LINES = {"warm": "-", "cold": "--", "compiled": ":"}
 
 
+@styled()
 def plot(rows, path):
     """A panel for each kind of limits, colours for numbers of joints; what an earlier checkout took is pale."""
     kinds = list(dict.fromkeys(row["limits"] for row in rows))
