@@ -2,7 +2,8 @@
 // Draws the robots of #data, moves them, and plots shares of limits below. Matrices are column by column.
 const data = JSON.parse(document.getElementById("data").textContent);
 const $ = (id) => document.getElementById(id);
-const floats = (text) => new Float32Array(Uint8Array.from(atob(text), (c) => c.charCodeAt(0)).buffer);  // little-endian
+const bytes = (text) => Uint8Array.from(atob(text), (c) => c.charCodeAt(0)).buffer;  // little-endian
+const floats = (text) => new Float32Array(bytes(text));
 document.title = data.title;
 $("title").textContent = data.title;
 const motions = data.motions.map((m) => ({ ...m, poses: floats(m.poses), t: floats(m.t) }));
@@ -53,9 +54,9 @@ if (gl) {
 
 // corners of triangles, each with the normal of its triangle
 function solid(surface) {
-  const points = floats(surface.points), out = new Float32Array(surface.faces.length * 6);
-  for (let k = 0; k < surface.faces.length; k += 3) {
-    const [a, b, c] = [0, 1, 2].map((i) => points.slice(3 * surface.faces[k + i], 3 * surface.faces[k + i] + 3));
+  const points = floats(surface.points), faces = new Uint32Array(bytes(surface.faces)), out = new Float32Array(faces.length * 6);
+  for (let k = 0; k < faces.length; k += 3) {
+    const [a, b, c] = [0, 1, 2].map((i) => points.subarray(3 * faces[k + i], 3 * faces[k + i] + 3));
     const u = b.map((x, i) => x - a[i]), v = c.map((x, i) => x - a[i]);
     const n = [u[1] * v[2] - u[2] * v[1], u[2] * v[0] - u[0] * v[2], u[0] * v[1] - u[1] * v[0]];
     const size = Math.hypot(...n) || 1;
