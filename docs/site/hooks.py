@@ -67,7 +67,7 @@ def on_files(files, config):
     _add(files, config, "api.md", _api())
     _add(files, config, "assets/site.css", STYLE)
     for path in sorted((ROOT / "results").glob("*/*")):
-        if path.suffix in PICTURES:
+        if path.suffix in PICTURES and path.parent.name != "docs":  # those are of this site
             target = f"results/{path.parent.name}/{path.name}"
             files.append(File.generated(config, target, abs_src_path=str(path)))
     return files
