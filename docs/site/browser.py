@@ -17,7 +17,11 @@ import select
 import shutil
 import subprocess
 import time
+from contextlib import suppress
 from pathlib import Path
+
+with suppress(ImportError):  # not on Windows
+    from fcntl import F_DUPFD, fcntl
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 PATIENCE = 120.0  # seconds that anything may take
@@ -44,14 +48,14 @@ class Browser:
         self._in, self._out = from_browser, to_browser
 
         def connect():
-            ends = os.dup(from_us), os.dup(to_us)  # 3 and 4 may be among those of the pipes
+            ends = [fcntl(end, F_DUPFD, 10) for end in (from_us, to_us)]  # 3 and 4 may be among those of the pipes
             for wanted, end in zip((3, 4), ends, strict=True):
                 os.dup2(end, wanted)
 
         command = [found(), *_FLAGS, f"--user-data-dir={Path(folder) / 'profile'}", "about:blank"]
         quiet = subprocess.DEVNULL
-        self._process = subprocess.Popen(
-            command, stdin=quiet, stdout=quiet, stderr=quiet, pass_fds=(3, 4), preexec_fn=connect
+        self._process = subprocess.Popen(  # pass_fds would want 3 and 4 to be open here, too
+            command, stdin=quiet, stdout=quiet, stderr=quiet, close_fds=False, preexec_fn=connect
         )
         for end in (from_us, to_us):
             os.close(end)
@@ -164,6 +168,8 @@ def _complaint(method, told):
     if method == "Runtime.consoleAPICalled" and told["type"] in ("error", "assert"):
         return [" ".join(str(x.get("value", x.get("description", ""))) for x in told["args"])]
     if method == "Log.entryAdded" and told["entry"]["level"] == "error":
+        if told["entry"].get("url", "").endswith("/favicon.ico"):  # which nobody but the browser asked for
+            return []
         return [f"{told['entry']['text']} {told['entry'].get('url', '')}".strip()]
     return []
 

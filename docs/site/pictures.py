@@ -26,7 +26,7 @@ from oc_dyn.planning.point_to_point import plan_point_to_point
 from oc_dyn.runs.manifest import manifest, write_json
 
 ROOT = Path(__file__).resolve().parents[2]
-DESK, PHONE = (1200, 800, False), (390, 844, True)  # width, height [px], whether it is a phone
+DESK, PHONE = (1280, 800, False), (390, 844, True)  # width, height [px], whether it is a phone
 PAGES = {
     "home": "index.html",
     "tour": "tour.html",
@@ -42,13 +42,14 @@ def main():
     """Write all pictures, and what made them."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--out", type=Path, default=ROOT / "results" / "quick" / "docs", help="folder of the pictures")
-    out = parser.parse_args().out
+    parser.add_argument("--site", type=Path, help="a site that is built already, by mkdocs build -d FOLDER")
+    out, site = (vars(parser.parse_args())[key] for key in ("out", "site"))
     if found() is None:
         parser.error("there is no Chromium on the PATH")
     taken = {}
     with tempfile.TemporaryDirectory() as folder:
         folder = Path(folder)
-        shown = {**_site(folder), **_viewer(folder)}
+        shown = {**_site(folder, site), **_viewer(folder)}
         for place, (width, height, phone) in (("desk", DESK), ("phone", PHONE)):
             with _served(folder) as address, Browser(folder / place, width, height, phone) as browser:
                 for name, (page, ready) in shown.items():
@@ -61,18 +62,22 @@ def main():
                 raise SystemExit("\n".join(["the browser complains:", *complaints]))
     for name, facts in taken.items():
         facts["bytes"] = (out / name).stat().st_size
-    command = f"python docs/site/pictures.py --out {out}"
+    command = ["python", "docs/site/pictures.py", *sys.argv[1:]]
     write_json(out / "manifest.json", manifest(command, browser=version, pictures=taken))
     print(f"{len(taken)} pictures in {out}, {sum(x['bytes'] for x in taken.values()) / 1e6:.2f} MB")
 
 
-def _site(folder):
-    """{name: (page, when it is ready)} of the site, built there."""
+def _site(folder, built):
+    """{name: (page, when it is ready)} of the site, built there, or linked to where it is."""
+    loaded = "[...document.images].every((x) => x.complete || x.loading === 'lazy')"
+    pages = {name: (f"site/{page}", loaded) for name, page in PAGES.items()}
+    if built is not None:
+        (folder / "site").symlink_to(built.resolve())
+        return pages
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "-q", "-f", "docs/site/mkdocs.yml"]
     quiet = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
     subprocess.run([*command, "-d", str(folder / "site")], cwd=ROOT, check=True, env=quiet)
-    loaded = "[...document.images].every((x) => x.complete || x.loading === 'lazy')"
-    return {name: (f"site/{page}", loaded) for name, page in PAGES.items()}
+    return pages
 
 
 def _viewer(folder):
