@@ -31,6 +31,7 @@ PEERS = {  # page: (title of their blocks, module that has to be there for them)
     "toppra": ("toppra", "toppra"),
 }
 
+
 def test_docstrings_flow_where_they_are_not_laid_out():
     pytest.importorskip("griffe")
     from verbatim import flowing
