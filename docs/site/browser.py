@@ -69,14 +69,15 @@ class Browser:
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self._ask("Emulation.setEmulatedMedia", features=[scheme])
 
-    def open(self, address):
-        """Go to an address, and wait until all of the page is there."""
+    def open(self, address, whole=True):
+        """Go to an address, and wait until the page is there; whole: with all that it shows."""
         self._events.clear()
         told = self._ask("Page.navigate", url=address)
         if "errorText" in told:
             raise OSError(f"{address}: {told['errorText']}")
         deadline = time.monotonic() + PATIENCE
-        while not any(x["method"] == "Page.loadEventFired" for x in self._events):
+        wanted = "Page.loadEventFired" if whole else "Page.domContentEventFired"
+        while not any(x["method"] == wanted for x in self._events):
             self._read(deadline)
 
     def value(self, expression):
