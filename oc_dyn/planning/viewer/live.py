@@ -16,6 +16,7 @@ from ...validation import number
 from .drawing import Drawing, Drawn
 
 _RATE = 30.0  # frames a second
+_BACK = (-0.298, -0.872, 0.389)  # towards the camera
 _SPEEDS = ("0.1", "0.25", "0.5", "1", "2")
 
 
@@ -100,6 +101,9 @@ class LiveView:
         scene, low, high = self.server.scene, drawing.low, drawing.high
         scene.set_up_direction("+z")
         wide, middle = 3.2 * drawing.size, (low + high) / 2
+        away = 2.4 * max(float(np.linalg.norm(high - low)) / 2, 1e-2)
+        camera = self.server.initial_camera  # as of the page
+        camera.position, camera.look_at = tuple(middle + away * np.array(_BACK)), tuple(middle)
         floor = (float(middle[0]), float(middle[1]), min(float(low[2]), 0.0))
         scene.add_grid("/grid", width=wide, height=wide, cell_size=wide / 20, section_size=wide / 4, position=floor)
         for number_of, motion in enumerate(drawing.motions):
@@ -128,19 +132,20 @@ class LiveView:
         button = gui.add_button("play or pause")
         speeds = gui.add_dropdown("speed", _SPEEDS, initial_value="1")
 
-        @self._slider.on_update
-        def _(event: Any) -> None:
+        def sought(event: Any) -> None:
             if event.client is not None:  # not by seek
                 self.pause()
                 self.seek(self._slider.value)
 
-        @button.on_click
-        def _(_event: Any) -> None:
+        def pressed(_event: Any) -> None:
             self.playing = not self.playing
 
-        @speeds.on_update
-        def _(_event: Any) -> None:
+        def chosen(_event: Any) -> None:
             self.speed = float(speeds.value)
+
+        self._slider.on_update(sought)
+        button.on_click(pressed)
+        speeds.on_update(chosen)
 
     def _run(self) -> None:
         """Let the time go on."""
