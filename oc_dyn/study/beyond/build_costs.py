@@ -40,6 +40,7 @@ GROUP = ("robot", "quantity", "order")
 COSTS = ("kind", "instructions", "build_seconds", "build_mb", "bytes", "compile_seconds", "compile_mb")
 TIMES = ("microseconds", "ratio", "low", "high", "steady")  # compiled, over the default method
 VM = tuple(f"interpreted {x}" for x in TIMES)  # in the virtual machine
+SAME = "same time"
 LEAST, BEST_AD = "least set-up", "best AD"
 WAYS = {"compiled": "", "interpreted": "interpreted "}
 
@@ -48,7 +49,8 @@ CAPTIONS = {
     "costs.csv": "Instructions; seconds of the processor and memory to build a Function, bytes of its C, seconds and "
     "memory of the compiler; time of a call compiled and in the virtual machine, ratios to the default method.",
     "break_even.csv": "Calls after which a method has paid, beside the one that is ready first and the best AD; always "
-    "and never: it is less, or more, from the first call on; up to: it is ready sooner and slower.",
+    "and never: it is less, or more, from the first call on; up to: it is ready sooner and slower; same time: 1 lies "
+    "between the 10th and 90th percentile of the ratio of a call.",
     "compiling.csv": "Calls after which compiling has paid, beside calls in the virtual machine.",
 }
 
@@ -144,7 +146,7 @@ def one(robot, quantity, order, method, folder):
 
 
 def set_up(row, by):
-    """Seconds before the first call of a method; None where it was not measured."""
+    """Seconds before the first call of a method; None where it was not timed."""
     if not row[f"{WAYS[by]}microseconds"]:
         return None
     return float(row["build_seconds"]) + (float(row["compile_seconds"]) if by == "compiled" else 0.0)
@@ -178,7 +180,8 @@ def compared(row, other, by):
     told = WAYS[by]
     a, b = set_up(row, by), set_up(other, by)
     t, u = (1e-6 * float(x[f"{told}microseconds"]) for x in (row, other))
-    verdict, calls = paid(a, t, b, u)
+    low, high = (float(row[f"{told}{k}"]) / float(other[f"{told}ratio"]) for k in ("low", "high"))
+    verdict, calls = (SAME, None) if low <= 1 <= high else paid(a, t, b, u)
     steady = "yes" if {row[f"{told}steady"], other[f"{told}steady"]} == {"yes"} else "no"
     facts = {"other": other["method"], "set-up": f"{a:.3f}", "set-up of other": f"{b:.3f}", "time": f"{t / u:.3f}"}
     return facts | {"verdict": verdict, "calls": "" if calls is None else f"{calls:.3g}", "steady": steady}

@@ -26,7 +26,7 @@ SIZES, ORDERS = (2, 3, 5, 7, 10, 20, 50), range(9)
 QUICK = (2, 3), range(3)
 MOST = 250_000  # instructions to expect beyond which a Function is not built
 NEAR = 1.5  # of the least instructions, up to which a method is timed
-COMPILED = 60_000  # instructions of all methods of a cell together, up to which it is compiled
+COMPILED = 40_000  # instructions of all methods of a cell together, up to which it is compiled
 TIMED = (0, 2, 4, 6, 8)
 ROUNDS = 21
 AD, ANALYTIC = "ad", "analytic"
@@ -93,7 +93,7 @@ def _counts(path, plan, quick, shown):
             keys, group = _keys(cell, m), kind(cell[0], m)
             row = table.known(**keys) or _counted(keys, lower_bound(found, cell, m), least[group])
             table.add(**{**row, **keys})
-            found[(*cell, m)] = row
+            found |= {(*cell, m): row}
             least[group] = min(least[group], int(row["instructions"] or MOST))
             shown.set_postfix_str(named(keys))
             shown.update()
@@ -147,9 +147,9 @@ def _times(path, cells, counts, quick, shown):
         if None in stored:
             stored = _timed(cell, names, 5 if quick else ROUNDS)
         for m, row in zip(names, stored, strict=True):
-            keys = _keys(cell, m)
-            out[(*cell, m)] = {**row, **keys, "instructions": counts[(*cell, m)]["instructions"]}
-            table.add(**out[(*cell, m)])
+            key = (*cell, m)
+            out[key] = {**row, **_keys(cell, m), "instructions": counts[key]["instructions"]}
+            table.add(**out[key])
         shown.update()
     table.close()
     return out

@@ -3,8 +3,9 @@
 Ways are the registered methods and forms of AD that are none: of the function by its default method a gradient by
 forward mode, one direction after the other; products by forward over reverse (the registered `ad`), reverse over
 forward, reverse over reverse; and what is easy to write: first partials times lam, the Hessian times the vector.
-Counted are CasADi instructions over the number of bodies, over those of the function; times are of compiled C, over that of the
-function, in rounds in which the ways take turns. Derivatives are by q, v and dv (or tau) together, of 3 n directions.
+Counted are CasADi instructions over the number of bodies, over those of the function; times are of compiled C, over
+that of the function, in rounds in which the ways take turns. Derivatives are by q, v and dv (or tau) together, of 3 n
+directions.
 """
 
 import math
@@ -50,8 +51,8 @@ FUNCTION = "function"
 
 CAPTIONS = {
     "gradients.png": "Instructions over those of the function, over the bodies; full: chains, dashed: trees.",
-    "counts.csv": "Instructions, those over the function's, seconds to build, up to 10 bodies the largest difference to "
-    "the first method, relative to the largest value; note: why a way is left out.",
+    "counts.csv": "Instructions, those over the function's, seconds to build, up to 10 bodies the largest difference "
+    "to the first method, relative to the largest value; note: why a way is left out.",
     "times.csv": "Time of compiled C, and its ratio to that of the function, of ways of up to 1.5 times the least "
     "instructions of a product.",
 }
