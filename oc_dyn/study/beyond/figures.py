@@ -8,6 +8,7 @@ from ...drawing import COLORS
 from ..paper_figures import DPI, whole_ticks
 
 _MAPS = (("cheapest", "ratio", "instructions"), ("fastest", "ratio by time", "time of compiled C"))
+MARKERS = "oosD^vPX*h"  # the first is that of the function, which is not drawn
 _MARKS = {"not steady": " ~", "none": " ="}
 
 
@@ -49,7 +50,7 @@ def plot_costs_of_building(rows, path):
     names = list(dict.fromkeys(row["robot"] for row in rows))
     quantities = list(dict.fromkeys((row["quantity"], row["order"]) for row in rows))
     figure = Figure(figsize=(4.6 * len(names), 5.6), layout="constrained")
-    figure.suptitle("Time of a call over the time until the first one (hollow: AD; lines: one quantity, compiled)")
+    figure.suptitle("Time of a call, over what comes before the first (hollow: AD)")
     for axes, name in zip(figure.subplots(1, len(names), squeeze=False)[0], names, strict=True):
         for number, (quantity, order) in enumerate(quantities):
             of = [r for r in rows if (r["robot"], r["quantity"], r["order"]) == (name, quantity, order)]
@@ -60,8 +61,8 @@ def plot_costs_of_building(rows, path):
             axes.loglog(*list(zip(*points, strict=True))[:2], "-", color=color, linewidth=0.7, alpha=0.6)
             for x, y, what in points:
                 face = "none" if what == "ad" else color
-                axes.loglog(x, y, "osD^vPX"[number % 7], color=color, markerfacecolor=face, markersize=6)
-            axes.loglog([], [], "osD^vPX"[number % 7], color=color, label=_told(quantity, order))
+                axes.loglog(x, y, MARKERS[number + 1], color=color, markerfacecolor=face, markersize=6)
+            axes.loglog([], [], MARKERS[number + 1], color=color, label=_told(quantity, order))
         axes.set(title=name, xlabel="building and compiling [s]", ylabel="µs of a call")
         axes.grid(alpha=0.3, which="both")
     figure.axes[0].legend(fontsize="x-small", framealpha=0.5)
@@ -81,21 +82,23 @@ def set_up(row):
 def plot_shares(rows, products, value, path, title):
     """Instructions, or times, over those of the function, over the bodies: rows {"quantity", "robot", "bodies",
     "product", "way", value}; full: chains, dashed: trees."""
-    quantities = list(dict.fromkeys(row["quantity"] for row in rows))
+    quantities, names = (list(dict.fromkeys(row[k] for row in rows)) for k in ("quantity", "way"))
     figure = Figure(figsize=(4.6 * len(products), 4.4 * len(quantities)), layout="constrained")
     figure.suptitle(title)
     panels = figure.subplots(len(quantities), len(products), squeeze=False)
     for axes_row, quantity in zip(panels, quantities, strict=True):
         for axes, product in zip(axes_row, products, strict=True):
             of = [r for r in rows if (r["quantity"], r["product"]) == (quantity, product) and r[value]]
-            for number, way in enumerate(dict.fromkeys(r["way"] for r in of)):
+            for way in dict.fromkeys(r["way"] for r in of):
+                number = names.index(way)
                 for robot, line in (("chain", "-"), ("tree", "--")):
                     points = [(int(r["bodies"]), float(r[value])) for r in of if (r["way"], r["robot"]) == (way, robot)]
                     if points:
-                        look = {"color": COLORS[number % len(COLORS)], "marker": "osD^vPX"[number % 7]}
+                        look = {"color": COLORS[number % len(COLORS)], "marker": MARKERS[number % len(MARKERS)]}
                         label = way if robot == "chain" else None
-                        axes.loglog(*zip(*points, strict=True), line, markersize=4, linewidth=1.2, label=label, **look)
+                        axes.plot(*zip(*points, strict=True), line, markersize=4, linewidth=1.2, label=label, **look)
             axes.set(title=f"{quantity.replace('_', ' ')}: {product}", xlabel="bodies", ylabel="over the function")
+            axes.set(xscale="log", yscale="log" if product == products[-1] else "linear")
             if of:
                 whole_ticks(axes, [int(r["bodies"]) for r in of])
                 axes.legend(fontsize="x-small", framealpha=0.5)
