@@ -15,7 +15,10 @@ from oc_dyn.study.beyond import build_costs, c_programs, cheapest, gradients, si
 
 compiles = pytest.mark.skipif(native.compiler() is None, reason="no C compiler")
 PLACES = {  # quick runs small enough for a test
-    "cheapest": (cheapest, {"QUICK": ((2,), range(3)), "KINDS": ("tree",), "TIMED": (2,), "NEAR": 1.0}),
+    "cheapest": (
+        cheapest,
+        {"QUICK": ((2,), range(3)), "KINDS": ("tree",), "TIMED": (2,), "QUANTITIES": ("inverse_dynamics",)},
+    ),
     "build_costs": (build_costs, {"QUANTITIES": (("inverse_dynamics_adjoint", 0),)}),
     "gradients": (gradients, {"QUICK": (2,), "KINDS": ("chain",), "QUANTITIES": ("inverse_dynamics",), "NEAR": 1.0}),
     "single_precision": (single_precision, {}),
