@@ -16,6 +16,7 @@ from ..native import compiler
 FLAGS = ("-O2", "-march=native")
 LIMIT = 300.0  # [s] of a run of the compiler
 RUN = 2e-3  # [s] that a program runs before the next one takes its turn
+CALLS = 5
 _REALS = {"double": (ctypes.c_double, np.float64), "single": (ctypes.c_float, np.float32)}
 _HEAD = "#define _POSIX_C_SOURCE 199309L\n#include <time.h>\n"
 _TIMER = """
@@ -117,6 +118,7 @@ class Loaded:
 
 
 def turns(loaded, rounds):
-    """(rounds, programs) seconds of a call of each Loaded, which take turns of about RUN seconds."""
-    calls = [int(np.clip(RUN / max(x.seconds(2), 1e-9), 1, 100_000)) for x in loaded]
+    """(rounds, programs) seconds of a call of each Loaded, which take turns of about RUN seconds, of CALLS at least."""
+    once = [min(x.seconds(2) for _ in range(5)) for x in loaded]  # a machine that stops meanwhile is not counted
+    calls = [int(np.clip(RUN / max(t, 1e-9), CALLS, 100_000)) for t in once]
     return np.array([[x.seconds(n) for x, n in zip(loaded, calls, strict=True)] for _ in range(rounds)])

@@ -81,7 +81,10 @@ def run(out, quick=False, progress=None):
     times.close()
     plot_digits(digits.rows, out / "single_precision.png")
     command = ["oc-dyn", "study", "single_precision", *(["--quick"] if quick else []), "--out", out]
-    write_json(out / "manifest.json", manifest(command, samples=SAMPLES, compiled_up_to=MOST))
+    there = [{k: str(x) for k, x in keys.items()} for keys in plan]
+    missing = [keys for keys in there if all(any(row[k] != x for k, x in keys.items()) for row in digits.rows)]
+    facts = {"samples": SAMPLES, "compiled_up_to": MOST, "left_out": [named(keys) for keys in missing]}
+    write_json(out / "manifest.json", manifest(command, **facts))
     return report(digits.rows, times.rows)
 
 
