@@ -242,6 +242,7 @@ def test_what_headers_say(tmp_path):
     assert "[kg m2" in one
 
 
+@pytest.mark.slow
 def test_footprint_names_what_is_not_there(tmp_path):
     made = od.codegen(od.function(od.robots.planar_2r(), "com"), tmp_path, name="arm")
     assert made.footprint().stack["arm_com_0"] > 0

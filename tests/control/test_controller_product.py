@@ -240,6 +240,7 @@ def test_c_that_is_not_as_expected_is_refused(qpsol):
     assert going_on("anything", "riccati") == "anything"
 
 
+@pytest.mark.slow
 def test_recorded_steps_leave_the_controller_as_it_is(tmp_path):
     control, values = controller(), steps(2)
     control.step(values[0])
@@ -281,6 +282,7 @@ def test_odd_ports(which, precision, tmp_path):
         assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.slow
 def test_the_self_test_is_of_numbers_that_say_something(tmp_path):
     """Of the last good step, or of small numbers."""
 

@@ -47,6 +47,7 @@ def test_right_plans_pass(name):
     assert max(row.share for row in report.defects) < 1e-8
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     "error", [{"stiffness": 0.05}, {"mass": 0.02}, {"stiffness": {"joint2": -0.1}}, {"motor_inertia": -0.02}]
 )

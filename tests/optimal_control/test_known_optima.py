@@ -155,7 +155,7 @@ def not_below(name, method, solver, nodes):
     return error
 
 
-@pytest.mark.sample(8)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("name", CASES)
 def test_no_optimum_is_below_the_known_one(name, method):
