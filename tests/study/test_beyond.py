@@ -19,7 +19,7 @@ PLACES = {  # quick runs small enough for a test
         cheapest,
         {"QUICK": ((2,), range(3)), "KINDS": ("tree",), "TIMED": (2,), "QUANTITIES": ("inverse_dynamics",)},
     ),
-    "build_costs": (build_costs, {"QUANTITIES": (("inverse_dynamics_adjoint", 0),)}),
+    "build_costs": (build_costs, {"QUANTITIES": (("inverse_dynamics_partials", 0),)}),
     "gradients": (gradients, {"QUICK": (2,), "KINDS": ("chain",), "QUANTITIES": ("inverse_dynamics",), "NEAR": 1.0}),
     "single_precision": (single_precision, {}),
 }
@@ -122,6 +122,22 @@ def test_lower_bounds_are_those_of_smaller_cells():
     assert cheapest.lower_bound(found, ("q", "chain", 3, 3), "a") == 25
     assert cheapest.lower_bound(found, ("q", "chain", 2, 1), "a") == 10
     assert cheapest.lower_bound(found, ("q", "chain", 2, 0), "a") == 0
+
+
+def test_what_is_far_from_the_least_for_fewer_bodies_is_not_built():
+    counts = {
+        "taylor": "100",
+        "recursive_body": "140",
+        "recursive_spatial": "160",
+        "closed_form": "",
+        "ad_taylor": "300",
+    }
+    found = {("inverse_dynamics", "chain", 5, 2, m): {"instructions": n} for m, n in counts.items()}
+    cell = ("inverse_dynamics", "chain", 10, 2)
+    factors = {m: cheapest.far(found, cell, m) for m in counts}
+    assert factors == {**dict(zip(counts, (1.0, 1.4, 1.6, np.inf), strict=False)), "ad_taylor": 1.0}
+    assert cheapest.far(found, ("inverse_dynamics", "chain", 5, 2), "recursive_spatial") == 1
+    assert "not near" in cheapest._counted({}, 0, 1, factors["recursive_spatial"])["note"]
 
 
 def test_what_cannot_be_the_cheapest_is_not_built():

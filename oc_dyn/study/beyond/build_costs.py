@@ -27,14 +27,13 @@ from .c_programs import Loaded, Program, compiled, turns
 QUANTITIES = (  # and orders
     ("inverse_dynamics", 2),
     ("forward_dynamics", 2),
-    ("inverse_dynamics_adjoint", 0),
     ("inverse_dynamics_partials", 0),
     ("forward_dynamics_partials", 0),
     ("inverse_dynamics_lagrangian_hessian", 0),
     ("inverse_dynamics_second_partials", 0),
 )
 ROBOTS, QUICK = ("panda", "quadruped", "humanoid"), ("double_pendulum",)
-COMPILED = 50_000  # instructions up to which a method is compiled
+COMPILED = 30_000  # instructions up to which a method is compiled
 ROUNDS = 21
 GROUP = ("robot", "quantity", "order")
 COSTS = ("kind", "instructions", "build_seconds", "build_mb", "bytes", "compile_seconds", "compile_mb")

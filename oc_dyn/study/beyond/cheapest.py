@@ -3,7 +3,8 @@
 A Function of order r computes orders 0..r. Counted are CasADi instructions of every method, analytic and by AD; times
 are of compiled C, of those that need at most NEAR times the least instructions of a cell, in rounds in which they take
 turns. A count grows with the order and with the bodies: a method that already needs more for fewer of them than the
-cheapest of its kind, analytic or AD, needs here, is left out of the cell. Cells beyond a bound of instructions are not
+cheapest of its kind, analytic or AD, needs here, is left out of the cell; beyond FEW bodies, so is one that needs more
+than NEAR times the least of its kind at the size before. Cells beyond a bound of instructions are not
 compiled. At order 0 AD has nothing to do.
 """
 
@@ -22,12 +23,13 @@ from ..native import compiler
 from .c_programs import Loaded, compiled, turns
 
 QUANTITIES, KINDS = ("inverse_dynamics", "forward_dynamics"), ("chain", "tree")
-SIZES, ORDERS = (2, 3, 5, 7, 10, 20, 50), range(9)
+SIZES, ORDERS = (2, 3, 5, 10, 20, 50), (0, 1, 2, 3, 4, 6, 8)
 QUICK = (2, 3), range(3)
 MOST = 250_000  # instructions to expect beyond which a Function is not built
 NEAR = 1.5  # of the least instructions, up to which a method is timed
-COMPILED = 40_000  # instructions of all methods of a cell together, up to which it is compiled
-TIMED = (0, 2, 4, 6, 8)
+COMPILED = 25_000  # instructions of all methods of a cell together, up to which it is compiled
+FEW = 5  # bodies
+TIMED = (0, 2, 4, 8)
 ROUNDS = 21
 AD, ANALYTIC = "ad", "analytic"
 CELL = ("quantity", "robot", "bodies", "order")
@@ -91,7 +93,7 @@ def _counts(path, plan, quick, shown):
         least = dict.fromkeys((AD, ANALYTIC), math.inf)
         for m in sorted(names, key=lambda m: lower_bound(found, cell, m)):
             keys, group = _keys(cell, m), kind(cell[0], m)
-            row = table.known(**keys) or _counted(keys, lower_bound(found, cell, m), least[group])
+            row = table.known(**keys) or _counted(keys, lower_bound(found, cell, m), least[group], far(found, cell, m))
             table.add(**{**row, **keys})
             found |= {(*cell, m): row}
             least[group] = min(least[group], int(row["instructions"] or MOST))
@@ -123,8 +125,23 @@ def lower_bound(found, cell, method):
     return max(less, default=0)
 
 
-def _counted(keys, bound, least):
+def far(found, cell, method):
+    """By how much a method is above the least of its kind at the size before, where that tells; else 1."""
+    quantity, robot, bodies, order = cell
+    before = max((n for q, k, n, r, _ in found if (q, k, r) == (quantity, robot, order) and n < bodies), default=0)
+    if bodies <= FEW or not before:
+        return 1.0
+    of = {m: found.get((quantity, robot, before, order, m), _NOTHING)["instructions"] for m in methods(quantity)}
+    built_there = {m: int(x) for m, x in of.items() if x and kind(quantity, m) == kind(quantity, method)}
+    if method not in built_there:
+        return math.inf if built_there else 1.0
+    return built_there[method] / min(built_there.values())
+
+
+def _counted(keys, bound, least, factor=1.0):
     """The row of a method; left out where it cannot be the cheapest of its kind, or is too large."""
+    if factor > NEAR:
+        return {"note": f"{_LEFT_OUT}not near the least for fewer bodies"} | _NOTHING
     if bound > least:
         return {"note": f"{_LEFT_OUT}{bound} instructions for less, {least} is the least here"} | _NOTHING
     if bound > MOST:
