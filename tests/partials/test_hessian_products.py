@@ -6,6 +6,8 @@ import pytest
 from samples import ROBOTS, functions_of, random_ports, relative, robot
 
 import oc_dyn as od
+from oc_dyn.forward_dynamics.mass_solver import articulated_cost, dense_cost
+from oc_dyn.model.canonical import canonical
 
 OPTIONS = {"external_wrenches": True, "friction": True}
 
@@ -94,3 +96,22 @@ def test_the_short_name_is_that_of_inverse_dynamics():
     assert f is g
     assert od.methods("lagrangian_hessian_product") == od.methods("inverse_dynamics_lagrangian_hessian_product")
     assert "lagrangian_hessian_product" not in od.quantities()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("order", [0, 1])
+def test_derivatives_of_long_chains(order):
+    """Where forward dynamics takes articulated inertias, so do gradients and products: beside AD of it."""
+    r, name = od.robots.chain(11), "forward_dynamics_adjoint"
+    assert dense_cost(canonical(r, True)) > articulated_cost(canonical(r, True))
+    f, g = (od.function(r, name, order=order, method=m, **OPTIONS) for m in ("composite", "ad_via_inverse"))
+    reference = od.function(r, "forward_dynamics_adjoint", method="ad", **OPTIONS) if order == 0 else g
+    x = random_ports(f, r, 3)
+    for port, wanted in reference(**x).items():
+        assert relative(f(**x)[port], wanted) < 1e-8, port
+    if order == 0:
+        ways = functions_of(r, "forward_dynamics_lagrangian_hessian_product", 0)
+        x = random_ports(ways[0][1], r, 4)
+        first, *others = (np.array(f(**x)["Hz"]) for _, f in ways)
+        assert len(others) == 2
+        assert all(relative(y, first) < 1e-8 for y in others)

@@ -41,19 +41,19 @@ OWN = {  # forms that are no registered methods
     HESSIAN: (),
 }
 NAMES = {"ad": {GRADIENT: "ad (reverse)", PRODUCT: "ad (forward over reverse)", HESSIAN: "ad (Jacobian of reverse)"}}
-MOST = 150_000  # instructions to expect beyond which a way is not built
-COMPILED, NEAR = 25_000, 1.5  # instructions up to which a way is compiled; of the least of a product
+MOST = 120_000  # instructions to expect beyond which a way is not built
+COMPILED, NEAR = 18_000, 1.25  # instructions up to which a way is compiled; of the least of a product
 ROUNDS = 21
-CHECKED = 10  # bodies up to which values are compared
+CHECKED = 5  # bodies up to which values are compared
 KEYS = ("quantity", "robot", "bodies", "product", "way")
 COUNTS = ("instructions", "over function", "seconds", "difference", "note")
 FUNCTION = "function"
 
 CAPTIONS = {
     "gradients.png": "Instructions over those of the function, over the bodies; full: chains, dashed: trees.",
-    "counts.csv": "Instructions, those over the function's, seconds to build, up to 10 bodies the largest difference "
+    "counts.csv": "Instructions, those over the function's, seconds to build, up to 5 bodies the largest difference "
     "to the first method, relative to the largest value; note: why a way is left out.",
-    "times.csv": "Time of compiled C, and its ratio to that of the function, of ways of up to 1.5 times the least "
+    "times.csv": "Time of compiled C, and its ratio to that of the function, of ways of up to 1.25 times the least "
     "instructions of a product.",
 }
 
