@@ -33,6 +33,7 @@ QUANTITIES = (  # and orders
     ("inverse_dynamics_second_partials", 0),
 )
 ROBOTS, QUICK = ("panda", "quadruped", "humanoid"), ("double_pendulum",)
+LEFT_OUT = ("numeric", "closed_form")  # the latter take several times the instructions, see kumar_mueller
 COMPILED = 30_000  # instructions up to which a method is compiled
 ROUNDS = 21
 GROUP = ("robot", "quantity", "order")
@@ -87,10 +88,10 @@ def run(out, quick=False, progress=None):
 
 
 def chosen(robot, quantity, order):
-    """Methods that are compared, the default one first; none by differences, none that repeats another at order 0."""
+    """Methods that are compared, the default one first."""
     r, default = new_robot(robot), get(quantity).default[0]
     names = [m for m in methods(quantity) if get_method(quantity, m).refusal(r, order) is None]
-    names = [m for m in names if get_method(quantity, m).kind != "numeric" and not m.endswith("along_motion")]
+    names = [m for m in names if get_method(quantity, m).kind not in LEFT_OUT and not m.endswith("along_motion")]
     return sorted(names, key=lambda m: m != default)
 
 

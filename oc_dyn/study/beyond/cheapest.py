@@ -23,9 +23,9 @@ from ..native import compiler
 from .c_programs import Loaded, compiled, turns
 
 QUANTITIES, KINDS = ("inverse_dynamics", "forward_dynamics"), ("chain", "tree")
-SIZES, ORDERS = (2, 3, 5, 10, 20, 50), (0, 1, 2, 3, 4, 6, 8)
+SIZES, ORDERS = (2, 5, 10, 20, 50), (0, 1, 2, 4, 6, 8)
 QUICK = (2, 3), range(3)
-MOST = 250_000  # instructions to expect beyond which a Function is not built
+MOST = 100_000  # instructions to expect beyond which a Function is not built
 NEAR = 1.5  # of the least instructions, up to which a method is timed
 COMPILED = 25_000  # instructions of all methods of a cell together, up to which it is compiled
 FEW = 5  # bodies
