@@ -10,8 +10,9 @@ from clones import clone
 
 import oc_dyn as od
 from oc_dyn import cli
+from oc_dyn.runs.stored_table import StoredTable
 from oc_dyn.study import functions, native
-from oc_dyn.study.beyond import build_costs, c_programs, cheapest, gradients, single_precision
+from oc_dyn.study.beyond import build_costs, c_programs, cheapest, gradients, parts, single_precision
 
 compiles = pytest.mark.skipif(native.compiler() is None, reason="no C compiler")
 PLACES = {  # quick runs small enough for a test
@@ -23,6 +24,8 @@ PLACES = {  # quick runs small enough for a test
     "gradients": (gradients, {"QUICK": (2,), "KINDS": ("chain",), "QUANTITIES": ("inverse_dynamics",), "NEAR": 1.0}),
     "single_precision": (single_precision, {}),
 }
+
+PARTS = {"cheapest": ", 2, 2", "gradients": "chain", "build_costs": "partials"}
 
 
 def read(path):
@@ -55,6 +58,11 @@ def test_quick_runs_write_what_they_say_and_go_on_where_they_were(name, tmp_path
             monkeypatch.setattr(module, what, None, raising=False)
         assert cli.main(["study", name, "--quick", "--quiet"]) == 0
         assert {path.name: path.read_text() for path in out.glob("*.csv")} == before
+        if name in PARTS:  # and what a part leaves out stays
+            (out / "rows.sqlite").unlink()
+            assert cli.main(["study", name, "--quick", "--quiet", "--only", PARTS[name]]) == 0
+            assert {path.name: path.read_text() for path in out.glob("*.csv")} == before
+            assert "--only" in json.loads((out / "manifest.json").read_text(encoding="utf-8"))["command"]
     capsys.readouterr()
 
 
@@ -201,6 +209,22 @@ def test_ways_agree(quantity, product):
     assert len(others) >= 2
     for x in others:
         assert np.allclose(x, first, rtol=1e-10, atol=1e-10)
+
+
+def test_what_the_table_has_of_the_rest_stays(tmp_path):
+    path, every = tmp_path / "t.csv", [{"robot": x, "bodies": n} for x in "ab" for n in (1, 2)]
+    table = StoredTable(path, ("robot", "bodies", "way"), ("y",), code="older")
+    for point in every:
+        table.add(**point, way="w", y=7)
+    table.close()
+    again, part = StoredTable(path, ("robot", "bodies", "way"), ("y",)), parts.chosen(every, "b, 2")
+    kept = parts.others(again, part, every)
+    assert [(row["robot"], row["bodies"]) for row in kept] == [("a", "1"), ("a", "2"), ("b", "1")]
+    again.add(robot="b", bodies=2, way="w", y=8)
+    parts.close(again, kept, [point | {"way": "w"} for point in every])
+    assert [row["robot"] + row["bodies"] + row["y"] for row in read(path)] == ["a17", "a27", "b17", "b28"]
+    with pytest.raises(od.ShapeError, match="nothing has 'none' in its name"):
+        parts.chosen(every, "none")
 
 
 def test_sizes_to_expect():

@@ -19,9 +19,11 @@ from ...runs.manifest import manifest, write_json
 from ...runs.points import bar
 from ...runs.stored_table import StoredTable
 from ...text import in_columns
+from .. import apart
 from ..functions import built, new_robot, random_ports, summary
 from ..memory import fresh, peak
 from ..native import compiler, interpreted
+from . import parts
 from .c_programs import Loaded, Program, compiled, turns
 
 QUANTITIES = (  # and orders
@@ -55,12 +57,13 @@ CAPTIONS = {
 }
 
 
-def run(out, quick=False, progress=None):
+def run(out, quick=False, progress=None, only=None):
     """Measure and draw; returns the tables as a text.
 
     out: folder for costs.csv (rows that the same code left there are not measured again), break_even.csv,
     compiling.csv, build_costs.png, manifest.json. quick: a double pendulum alone. progress: show a bar on stderr;
-    default on a terminal only. Needs a system of POSIX; without a C compiler nothing is compiled.
+    default on a terminal only. only: texts, with semicolons between them; of groups without one of them in "robot,
+    quantity, order" what the file has stays. Needs a system of POSIX; without a C compiler nothing is compiled.
     """
     from .figures import plot_costs_of_building
 
@@ -69,20 +72,22 @@ def run(out, quick=False, progress=None):
     plan = [group | {"method": m} for group in groups for m in chosen(**group)]
     table = StoredTable(out / "costs.csv", (*GROUP, "method"), (*COSTS, *TIMES, *VM), quick=quick)
     table.begin()
-    with bar(progress, len(plan), "build_costs") as shown:
-        for group in groups:
+    part = parts.chosen(groups, only)
+    kept = parts.others(table, part, groups)
+    with bar(progress, len(part), "build_costs") as shown:
+        for group in part:
             of = [keys for keys in plan if all(keys[k] == group[k] for k in GROUP)]
             stored = [table.known(**keys) for keys in of]
             if None in stored:
                 stored = _measured(of, 3 if quick else ROUNDS, shown)
             for keys, row in zip(of, stored, strict=True):
                 table.add(**{**row, **keys})
-            shown.update(len(of))
-    table.close(plan)
+            shown.update()
+    parts.close(table, kept, plan)
     pairs = break_even(out / "break_even.csv", table.rows)
     compiling = _compiling(out / "compiling.csv", table.rows)
     plot_costs_of_building(table.rows, out / "build_costs.png")
-    command = ["oc-dyn", "study", "build_costs", *(["--quick"] if quick else []), "--out", out]
+    command = apart.typed("build_costs", out, quick, only=only)
     write_json(out / "manifest.json", manifest(command, compiled_up_to=COMPILED))
     return report(table.rows, pairs, compiling)
 

@@ -18,8 +18,10 @@ from ...runs.manifest import manifest, write_json
 from ...runs.points import bar, named
 from ...runs.stored_table import StoredTable
 from ...text import in_columns
+from .. import apart
 from ..functions import TIMES, built, count, new_robot, random_ports, summary
 from ..native import compiler
+from . import parts
 from .c_programs import Loaded, compiled, turns
 
 QUANTITIES, KINDS = ("inverse_dynamics", "forward_dynamics"), ("chain", "tree")
@@ -46,24 +48,25 @@ CAPTIONS = {
 }
 
 
-def run(out, quick=False, progress=None):
+def run(out, quick=False, progress=None, only=None):
     """Measure and draw; returns the table as a text.
 
     out: folder for counts.csv, times.csv (rows that the same code left there are not measured again), cheapest.csv,
     cheapest.png, manifest.json. quick: few orders and bodies. progress: show a bar on stderr; default on a terminal
-    only. Without a C compiler there are no times.
+    only. only: texts, with semicolons between them; of cells without one of them in "quantity, robot, bodies, order"
+    what the files have stays. Without a C compiler there are no times.
     """
     from .figures import plot_map
 
     out, (sizes, orders) = Path(out), QUICK if quick else (SIZES, ORDERS)
     cells = [dict(zip(CELL, place, strict=True)) for place in product(QUANTITIES, KINDS, sizes, orders)]
-    plan = [cell | {"method": m} for cell in cells for m in able(cell)]
-    with bar(progress, len(plan) + len(cells), "cheapest") as shown:
-        counts = _counts(out / "counts.csv", plan, quick, shown)
-        times = _times(out / "times.csv", cells, counts, quick, shown)
+    part = parts.chosen(cells, only)
+    with bar(progress, 2 * len(part), "cheapest") as shown:
+        counts = _counts(out / "counts.csv", part, cells, quick, shown)
+        times = _times(out / "times.csv", part, cells, counts, quick, shown)
     rows = _cheapest(out / "cheapest.csv", cells, counts, times)
     plot_map(rows, out / "cheapest.png")
-    command = ["oc-dyn", "study", "cheapest", *(["--quick"] if quick else []), "--out", out]
+    command = apart.typed("cheapest", out, quick, only=only)
     bounds = {"most_instructions": MOST, "compiled_up_to": COMPILED, "near": NEAR, "timed_orders": TIMED}
     write_json(out / "manifest.json", manifest(command, **bounds, wins=wins(rows)))
     return report(rows)
@@ -84,34 +87,29 @@ def able(cell):
 # -- counting --------------------------------------------------------------------------------------------------
 
 
-def _counts(path, plan, quick, shown):
-    """{(*cell, method): row} of a plan that goes from few bodies to many, and from order to order."""
+def _counts(path, part, cells, quick, shown):
+    """{(*cell, method): row} of cells that go from few bodies to many, and from order to order; those of the part are
+    counted."""
     table = StoredTable(path, (*CELL, "method"), ("instructions", "seconds", "note"), quick=quick)
     table.begin()
-    found, rest = {}, _by_cell(plan)
-    for cell, names in rest.items():
-        least = dict.fromkeys((AD, ANALYTIC), math.inf)
+    kept = parts.others(table, part, cells)
+    found = {(row["quantity"], row["robot"], int(row["bodies"]), int(row["order"]), row["method"]): row for row in kept}
+    for point in part:
+        cell, names, least = tuple(point.values()), able(point), dict.fromkeys((AD, ANALYTIC), math.inf)
         for m in sorted(names, key=lambda m: lower_bound(found, cell, m)):
             keys, group = _keys(cell, m), kind(cell[0], m)
             row = table.known(**keys) or _counted(keys, lower_bound(found, cell, m), least[group], far(found, cell, m))
             table.add(**{**row, **keys})
             found |= {(*cell, m): row}
             least[group] = min(least[group], int(row["instructions"] or MOST))
-            shown.set_postfix_str(named(keys))
-            shown.update()
-    table.close(plan)
+        shown.set_postfix_str(named(point))
+        shown.update()
+    parts.close(table, kept, [cell | {"method": m} for cell in cells for m in able(cell)])
     return found
 
 
 def _keys(cell, method):
     return dict(zip((*CELL, "method"), (*cell, method), strict=True))
-
-
-def _by_cell(plan):
-    out = {}
-    for keys in plan:
-        out.setdefault(tuple(keys[k] for k in CELL), []).append(keys["method"])
-    return out
 
 
 def lower_bound(found, cell, method):
@@ -155,10 +153,12 @@ _NOTHING = {"instructions": "", "seconds": ""}
 # -- timing ----------------------------------------------------------------------------------------------------
 
 
-def _times(path, cells, counts, quick, shown):
-    """{(*cell, method): row} of the cells that are compiled."""
-    table, out = StoredTable(path, (*CELL, "method"), ("instructions", *TIMES), quick=quick), {}
-    for cell in (tuple(c.values()) for c in cells):
+def _times(path, part, cells, counts, quick, shown):
+    """{(*cell, method): row} of the cells that are compiled; those of the part are timed."""
+    table = StoredTable(path, (*CELL, "method"), ("instructions", *TIMES), quick=quick)
+    kept = parts.others(table, part, cells)
+    out = {(row["quantity"], row["robot"], int(row["bodies"]), int(row["order"]), row["method"]): row for row in kept}
+    for cell in (tuple(c.values()) for c in part):
         names = compared(cell, counts) if compiler() else []
         stored = [table.known(**_keys(cell, m)) for m in names]
         if None in stored:
@@ -168,7 +168,7 @@ def _times(path, cells, counts, quick, shown):
             out[key] = {**row, **_keys(cell, m), "instructions": counts[key]["instructions"]}
             table.add(**out[key])
         shown.update()
-    table.close()
+    parts.close(table, kept, [cell | {"method": m} for cell in cells for m in able(cell)])
     return out
 
 

@@ -8,6 +8,7 @@ that of the function, in rounds in which the ways take turns. Derivatives are by
 directions.
 """
 
+import itertools
 import math
 import tempfile
 import time
@@ -23,8 +24,10 @@ from ...runs.points import bar, named
 from ...runs.stored_table import StoredTable
 from ...subexpressions import merged
 from ...text import in_columns
+from .. import apart
 from ..functions import TIMES, new_robot, random_ports, summary
 from ..native import compiler
+from . import parts
 from .c_programs import Loaded, compiled, turns
 
 QUANTITIES, KINDS, SIZES = ("inverse_dynamics", "forward_dynamics"), ("chain", "tree"), (2, 5, 10, 20, 50)
@@ -58,25 +61,27 @@ CAPTIONS = {
 }
 
 
-def run(out, quick=False, progress=None):
+def run(out, quick=False, progress=None, only=None):
     """Measure and draw; returns the table as a text.
 
     out: folder for counts.csv, times.csv (rows that the same code left there are not measured again), gradients.png,
-    manifest.json. quick: two sizes. progress: show a bar on stderr; default on a terminal only. Without a C compiler
-    there are no times.
+    manifest.json. quick: two sizes. progress: show a bar on stderr; default on a terminal only. only: texts, with
+    semicolons between them; of robots without one of them in "quantity, robot, bodies" what the files have stays.
+    Without a C compiler there are no times.
     """
     from .figures import plot_shares
 
     out, sizes = Path(out), QUICK if quick else SIZES
     plan = [dict(zip(KEYS, (q, k, n, p, w), strict=True)) for q in QUANTITIES for k in KINDS for n in sizes
             for p, w in ((FUNCTION, FUNCTION), *((p, w) for p in PRODUCTS for w in ways(q, p)))]  # fmt: skip
-    groups = list(dict.fromkeys(tuple(keys.values())[:3] for keys in plan))
-    with bar(progress, len(plan) + len(groups), "gradients") as shown:
-        counts = _counts(out / "counts.csv", plan, quick, shown)
-        times = _times(out / "times.csv", groups, counts, quick, shown)
+    groups = [dict(zip(KEYS, place, strict=False)) for place in itertools.product(QUANTITIES, KINDS, sizes)]
+    part = parts.chosen(groups, only)
+    with bar(progress, 2 * len(part), "gradients") as shown:
+        counts = _counts(out / "counts.csv", part, groups, plan, quick, shown)
+        times = _times(out / "times.csv", part, groups, plan, counts, quick, shown)
     title = "Instructions over those of the function (full: chains, dashed: trees)"
     plot_shares(counts, list(PRODUCTS), "over function", out / "gradients.png", title)
-    command = ["oc-dyn", "study", "gradients", *(["--quick"] if quick else []), "--out", out]
+    command = apart.typed("gradients", out, quick, only=only)
     write_json(out / "manifest.json", manifest(command, most_instructions=MOST, compiled_up_to=COMPILED, near=NEAR))
     return report(counts, times)
 
@@ -135,11 +140,16 @@ def _by_ad(quantity, robot, ports, way):
 # -- counting --------------------------------------------------------------------------------------------------
 
 
-def _counts(path, plan, quick, shown):
-    """Rows of counts.csv of a plan that goes from few bodies to many."""
+def _counts(path, part, groups, plan, quick, shown):
+    """Rows of counts.csv of a plan that goes from few bodies to many; those of the part are counted."""
     table, sizes = StoredTable(path, KEYS, COUNTS, quick=quick), {}
     table.begin()
-    for keys in plan:
+    kept = parts.others(table, part, groups)
+    for row in kept:
+        if row["instructions"]:
+            key = row["quantity"], row["robot"], row["product"], row["way"]
+            sizes.setdefault(key, []).append((int(row["bodies"]), int(row["instructions"])))
+    for keys in (keys for keys in plan if {k: keys[k] for k in part[0]} in part):
         quantity, kind, bodies, product, way = keys.values()
         of = sizes.setdefault((quantity, kind, product, way), [])
         row = table.known(**keys)
@@ -152,13 +162,14 @@ def _counts(path, plan, quick, shown):
             row = {**row, "over function": f"{int(row['instructions']) / whole:.3f}"}
         table.add(**{**row, **keys})
         shown.set_postfix_str(named(keys))
-        shown.update()
-    table.close(plan)
+        shown.update(product == FUNCTION)
+    parts.close(table, kept, plan)
     return table.rows
 
 
 def expected(sizes, bodies):
-    """Instructions to expect of [(bodies, instructions)] found so far: by the last power, of one alone by the third."""
+    """Instructions to expect of [(bodies, instructions)] of fewer: by the last power, of one alone by the third."""
+    sizes = sorted(size for size in sizes if size[0] < bodies)
     if not sizes:
         return 0
     n, last = sizes[-1]
@@ -184,11 +195,12 @@ def _counted(quantity, kind, bodies, product, way):
 # -- timing ----------------------------------------------------------------------------------------------------
 
 
-def _times(path, groups, counts, quick, shown):
-    """Rows of times.csv."""
+def _times(path, part, groups, plan, counts, quick, shown):
+    """Rows of times.csv; those of the part are timed."""
     table = StoredTable(path, KEYS, ("instructions", *TIMES), quick=quick)
-    for group in groups:
-        of = [row for row in counts if (row["quantity"], row["robot"], int(row["bodies"])) == group]
+    kept = parts.others(table, part, groups)
+    for group in part:
+        of = [row for row in counts if all(row[k] == str(x) for k, x in group.items())]
         keys = [{k: row[k] for k in KEYS} for row in compared(of)] if compiler() else []
         stored = [table.known(**k) for k in keys]
         if None in stored:
@@ -196,7 +208,7 @@ def _times(path, groups, counts, quick, shown):
         for k, row in zip(keys, stored, strict=True):
             table.add(**{**row, **k})
         shown.update()
-    table.close()
+    parts.close(table, kept, plan)
     return table.rows
 
 
