@@ -78,8 +78,8 @@ def kind(quantity, method):
 
 
 def able(cell):
-    """Methods of a cell."""
-    robot = new_robot(cell["robot"], cell["bodies"])
+    """Methods of a cell; chains and trees of all sizes have the same joints."""
+    robot = new_robot(cell["robot"], 2)
     names = [m for m in methods(cell["quantity"]) if cell["order"] or kind(cell["quantity"], m) != AD]
     return [m for m in names if get_method(cell["quantity"], m).refusal(robot, cell["order"]) is None]
 
