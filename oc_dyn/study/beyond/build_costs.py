@@ -12,7 +12,6 @@ from dataclasses import asdict
 from pathlib import Path
 
 import casadi as ca
-import numpy as np
 
 from ...registry import get, get_method, methods
 from ...runs.manifest import manifest, write_json
@@ -22,9 +21,9 @@ from ...text import in_columns
 from .. import apart
 from ..functions import built, new_robot, random_ports, summary
 from ..memory import fresh, peak
-from ..native import compiler, interpreted
+from ..native import buffered, compiler
 from . import parts
-from .c_programs import Loaded, Program, compiled, turns
+from .c_programs import Loaded, Program, calls_in_turns, compiled, turns
 
 QUANTITIES = (  # and orders
     ("inverse_dynamics", 2),
@@ -113,8 +112,8 @@ def _measured(of, rounds, shown):
         functions = [ca.Function.load(row["saved"]) for row in rows]
         robot = new_robot(of[0]["robot"])
         ports = random_ports(robot, functions)
-        calls = int(np.clip(2e-3 / interpreted(functions, ports, 1, 1).max(), 1, 40))
-        _add_times(rows, summary(interpreted(functions, ports, rounds, calls), [0] * len(rows)), "interpreted ")
+        interpreted = [buffered(f, ports) for f in functions]
+        _add_times(rows, summary(calls_in_turns(interpreted, rounds), [0] * len(rows)), "interpreted ")
         programs = [row for row in rows if row["program"]]
         loaded = [Loaded(Program(**row["program"])) for row in programs]
         for x in loaded:
