@@ -132,6 +132,7 @@ def test_flags_that_reorder_sums_do_not_ruin_sines(flag):
     assert np.max(np.abs(run(x) - np.sin(x))) < 1e-15
 
 
+@pytest.mark.few(12)
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("seed", range(40))
 def test_random_programs_to_the_bit(seed):

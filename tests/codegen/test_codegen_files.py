@@ -62,6 +62,7 @@ def sanitized(tmp_path):
     return tuple(flags)
 
 
+@pytest.mark.few(2)
 @pytest.mark.slow
 @needs_compiler
 @pytest.mark.parametrize(

@@ -81,6 +81,7 @@ def test_what_is_measured_between_prepare_and_react():
     assert found["tau"] == pytest.approx(np.array(brake([0.3, 0.2], [0.4, 0.3])).ravel())
 
 
+@pytest.mark.few(2)
 @pytest.mark.slow
 @needs_compiler
 @pytest.mark.parametrize("iterations", [1, 3])

@@ -55,6 +55,7 @@ def test_equations_in_real_time(more):
     assert np.all(np.isfinite(control.preparation.call([control.start, *given.values()])[0].full()))
 
 
+@pytest.mark.few(2)
 @pytest.mark.slow
 @needs_compiler
 @pytest.mark.parametrize("precision", ["double", "single"])

@@ -21,6 +21,7 @@ def check(p, found, tol=1e-8):
     assert gap < tol * size
 
 
+@pytest.mark.few(10)
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("case", ["limits", "free start", "rank 1", "unstable", "all bounded", "equations", "goal"])
 @pytest.mark.parametrize("shape", SHAPES)

@@ -105,6 +105,7 @@ def test_the_error_grows_linearly_with_that_of_the_stiffness(swinging):
     assert caught.value.trajectory.t[-1] < 1.0  # it diverges early; what there is of it is kept
 
 
+@pytest.mark.few(4)
 @pytest.mark.sample("friction")
 @pytest.mark.parametrize("name", ["friction", "mixed", "nonlinear", "direct", "driven", "pairs", "mixed_kinds"])
 def test_every_kind_of_spring_is_followed_exactly(name):

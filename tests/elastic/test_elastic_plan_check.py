@@ -33,6 +33,7 @@ def plan():
     return el.plan_elastic(ARMS["linear"][0](planar_arm(2)), START, GOAL, **LIMITS, check="raise")
 
 
+@pytest.mark.few(3)
 @pytest.mark.sample("linear")
 @pytest.mark.parametrize("name", ARMS)
 def test_right_plans_pass(name):

@@ -665,6 +665,7 @@ def moved(name, transcription, nodes=6, T=1.0, seed=3):
     return robot, ocp, q1
 
 
+@pytest.mark.few(7)
 @pytest.mark.sample("small floating-inverse-hermite_simpson")
 @pytest.mark.parametrize("method", ["rk4", "collocation", "hermite_simpson"])
 @pytest.mark.parametrize("transcription", ["inverse", "forward"])

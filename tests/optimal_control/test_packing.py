@@ -128,6 +128,7 @@ def test_a_problem_that_was_sent_is_the_same(kind):
     assert digest(sent(there)) == digest(ocp)
 
 
+@pytest.mark.few(4)
 @pytest.mark.sample("free mesh", "parameters")
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_solution_that_was_sent_answers_to_names(kind):

@@ -151,6 +151,7 @@ PLANS = {
 }
 
 
+@pytest.mark.few(6)
 @pytest.mark.sample("two joints")
 @pytest.mark.parametrize("name", PLANS)
 def test_plans(name, monkeypatch):

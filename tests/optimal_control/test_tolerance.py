@@ -82,6 +82,7 @@ METHODS = "radau", "hermite_simpson", "rk4", "collocation"
 NOT_FOR = {(16, "hermite_simpson"), (21, "hermite_simpson"), (24, "hermite_simpson"), (43, "rk4")}
 
 
+@pytest.mark.few(16)
 @pytest.mark.sample(2)
 @pytest.mark.parametrize(
     "number, method", [cases(n, method) for n in OPTIMA for method in METHODS if (n, method) not in NOT_FOR]

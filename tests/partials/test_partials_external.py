@@ -43,6 +43,7 @@ def states(robot, theirs):
     return q, v, dv, tau, theirs.q(q), theirs.v(v)
 
 
+@pytest.mark.few(5)
 @pytest.mark.sample("panda")
 @pytest.mark.parametrize("name", ROBOTS)
 def test_partials_of_inverse_dynamics_equal_pinocchio(name, read):
@@ -55,6 +56,7 @@ def test_partials_of_inverse_dynamics_equal_pinocchio(name, read):
     check(od.function(robot, "inverse_dynamics_partials")(q=q, v=v, dv=dv), expected)
 
 
+@pytest.mark.few(5)
 @pytest.mark.sample("panda")
 @pytest.mark.parametrize("name", ROBOTS)
 def test_partials_of_forward_dynamics_equal_pinocchio(name, read):
