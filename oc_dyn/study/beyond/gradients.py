@@ -44,7 +44,7 @@ OWN = {  # forms that are no registered methods
     HESSIAN: (),
 }
 NAMES = {"ad": {GRADIENT: "ad (reverse)", PRODUCT: "ad (forward over reverse)", HESSIAN: "ad (Jacobian of reverse)"}}
-MOST = 150_000  # instructions to expect beyond which a way is not built
+MOST = 100_000  # instructions to expect beyond which a way is not built
 COMPILED, NEAR = 18_000, 1.25  # instructions up to which a way is compiled; of the least of a product
 ROUNDS = 21
 CHECKED = 5  # bodies up to which values are compared
