@@ -49,7 +49,8 @@ CAPTIONS = {
     "build_costs.png": "Time of a call over the time until the first one, compiled; hollow: automatic differentiation.",
     "costs.csv": "Instructions; seconds of the processor and memory to build a Function, bytes of its C, seconds and "
     "memory of the compiler; time of a call compiled and in the virtual machine, ratios to the default method.",
-    "break_even.csv": "Calls after which a method has paid, beside the one that is ready first and the best AD; always "
+    "break_even.csv": "set-up: seconds before the first call; ready, time: those and a call, over the other's; calls: "
+    "after which a method has paid, beside the one that is ready first and the best AD; always "
     "and never: it is less, or more, from the first call on; up to: it is ready sooner and slower; same time: 1 lies "
     "between the 10th and 90th percentile of the ratio of a call.",
     "compiling.csv": "Calls after which compiling has paid, beside calls in the virtual machine.",
@@ -176,18 +177,18 @@ def break_even(path, costs):
     return table.rows
 
 
-FIELDS = ("other", "set-up", "set-up of other", "time", "verdict", "calls", "steady")
+FIELDS = ("other", "set-up", "ready", "time", "verdict", "calls", "steady")
 
 
 def compared(row, other, by):
-    """{field: text}: of a method beside another; time: of a call, over that of the other."""
+    """{field: text} of a method beside another; ready, time: its set-up and a call, over those of the other."""
     told = WAYS[by]
     a, b = set_up(row, by), set_up(other, by)
     t, u = (1e-6 * float(x[f"{told}microseconds"]) for x in (row, other))
     low, high = (float(row[f"{told}{k}"]) / float(other[f"{told}ratio"]) for k in ("low", "high"))
     verdict, calls = (SAME, None) if low <= 1 <= high else paid(a, t, b, u)
     steady = "yes" if {row[f"{told}steady"], other[f"{told}steady"]} == {"yes"} else "no"
-    facts = {"other": other["method"], "set-up": f"{a:.3f}", "set-up of other": f"{b:.3f}", "time": f"{t / u:.3f}"}
+    facts = {"other": other["method"], "set-up": f"{a:.3f}", "ready": f"{a / b:.3f}", "time": f"{t / u:.3f}"}
     return facts | {"verdict": verdict, "calls": "" if calls is None else f"{calls:.3g}", "steady": steady}
 
 
