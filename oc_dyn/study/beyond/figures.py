@@ -8,6 +8,7 @@ from ...drawing import COLORS
 from ..paper_figures import DPI, whole_ticks
 
 _MAPS = (("cheapest", "ratio", "instructions"), ("fastest", "ratio by time", "time of compiled C"))
+MANY = (COLORS[-1], *COLORS[:-1], "#000000", "#882255", "#999933")  # the last ones after Paul Tol
 MARKERS = "oosD^vPX*h"  # the first is that of the function, which is not drawn
 _MARKS = {"not steady": " ~", "none": " ="}
 
@@ -94,7 +95,7 @@ def plot_shares(rows, products, value, path, title):
                 for robot, line in (("chain", "-"), ("tree", "--")):
                     points = [(int(r["bodies"]), float(r[value])) for r in of if (r["way"], r["robot"]) == (way, robot)]
                     if points:
-                        look = {"color": COLORS[number % len(COLORS)], "marker": MARKERS[number % len(MARKERS)]}
+                        look = {"color": MANY[number % len(MANY)], "marker": MARKERS[number % len(MARKERS)]}
                         label = way if robot == "chain" else None
                         axes.plot(*zip(*points, strict=True), line, markersize=4, linewidth=1.2, label=label, **look)
             axes.set(title=f"{quantity.replace('_', ' ')}: {product}", xlabel="bodies", ylabel="over the function")
