@@ -172,6 +172,19 @@ def test_verdicts_of_times(low, high, steady, told):
     assert cheapest.verdict(timed, "taylor", "") == ""
 
 
+def test_methods_of_equal_time_are_told_apart_by_their_instructions():
+    rows = {
+        "a": ("1", "0.99", "10"),
+        "b": ("0.98", "0.97", "12"),
+        "c": ("0.97", "0.96", "12"),
+        "d": ("1.2", "1.1", "5"),
+    }
+    timed = {m: dict(zip(("ratio", "low", "instructions"), x, strict=True)) for m, x in rows.items()}
+    assert cheapest.fastest(timed) == "b"
+    timed["a"]["low"] = "0.96"
+    assert cheapest.fastest(timed) == "a"
+
+
 # -- break-even --------------------------------------------------------------------------------------------------
 
 
