@@ -3,6 +3,7 @@
 import casadi as ca
 
 from ..forward_dynamics.mass_solver import factor_reversed, solve_reversed
+from ..forward_dynamics.mass_solver import mass_solver as vector_solver
 from ..matrices.whole_mass import whole_mass
 
 
@@ -48,10 +49,10 @@ def forward_adjoint(model, q, v, tau, lam, W, terms, adjoint, bias):
 
     Equation:  ddv_du' lam = -dID_du' (M^-1 lam)
     """
-    solve = mass_solver(mass_matrix(model, q))
-    solved = solve(ca.horzcat(tau - bias(model, q, v, W), lam))
-    by_q, by_v, _ = adjoint(model, q, v, solved[:, 0], solved[:, 1], W)
-    return -by_q, -(by_v + terms.damping.T @ solved[:, 1]), solved[:, 1]
+    solve = vector_solver(model, q)  # two vectors: long chains take articulated inertias
+    dv, mu = solve(tau - bias(model, q, v, W)), solve(lam)
+    by_q, by_v, _ = adjoint(model, q, v, dv, mu, W)
+    return -by_q, -(by_v + terms.damping.T @ mu), mu
 
 
 def forward_hessian(model, q, v, tau, lam, W, terms, partials, hessian, bias):

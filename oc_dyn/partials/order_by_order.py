@@ -20,7 +20,7 @@ from ..lie.jets import total
 from ..model.robot import tangent_map
 from ..subexpressions import merged, put_in
 from .friction_terms import friction_curvature, friction_partials
-from .implicit import inverse, mass_matrix, mass_solver, selected
+from .implicit import inverse, mass_matrix, mass_solver, selected, vector_solver
 from .part_ports import symmetric
 
 Row = Sequence[Any]  # of partials of one torque or acceleration, by q, v, and what else it depends on
@@ -177,8 +177,8 @@ def multiplied_at(given: Given, V: list[Any], by_a: list[Any], by_t: list[Any], 
     """The same where the motion V = [v, dv, ...] is known."""
     model, order, p, f = given.model, given.order, list(given.prescribed), given.free
     P, F = selected(model.robot.nv, p), selected(model.robot.nv, f)
-    M = mass_matrix(model, given.q)
-    solve = mass_solver(M[f, f])
+    M: Any = mass_matrix(model, given.q) if p else None
+    solve = mass_solver(M[f, f]) if p else vector_solver(model, given.q)
 
     def gradient(m: list[Any]) -> list[Any]:
         def found(q: Any, V: list[Any], W: Any, lams: list[Any]) -> list[Any]:
@@ -189,7 +189,7 @@ def multiplied_at(given: Given, V: list[Any], by_a: list[Any], by_t: list[Any], 
     m = [ca.DM.zeros(model.robot.nv)] * (order + 1)
     for k in reversed(range(order + 1)):
         m[k] = P @ by_t[k]
-        slope = gradient(m)[2 + k] if k < order else M @ m[k]
+        slope = gradient(m)[2 + k] if k < order else M @ m[k] if p else m[k]
         m[k] = m[k] - F @ solve(by_a[k] + slope[f])
     return Multiplied(V, m, gradient(m))
 
@@ -198,7 +198,7 @@ def tangent(given: Given, V: list[Any], z: list[Any]) -> list[Any]:
     """Change of (q, v, dv, ...) at the motion V = [v, dv, ...], (nv,) each, of forward dynamics along z = [step of q,
     changes of v, tau, dtau, ...]."""
     model, n = given.model, given.order + 1
-    solve = mass_solver(mass_matrix(model, given.q))
+    solve = vector_solver(model, given.q)
 
     def torques(q: Any, V: list[Any], W: Any, y: list[Any]) -> list[Any]:
         tau = inverse_dynamics(model, given.order, q, V, W)

@@ -72,7 +72,7 @@ def _run(loaded, f, ports):
 def interpreted(functions, ports, rounds=21, calls=40):
     """(rounds, functions) seconds of a call of each Function by CasADi's virtual machine, in runs of `calls` that
     alternate between them; what a call from Python costs is within it. ports: {port: numbers}."""
-    return laps([_buffered(f, ports) for f in functions], rounds, calls)
+    return laps([buffered(f, ports) for f in functions], rounds, calls)
 
 
 def laps(ways, rounds, calls):
@@ -87,7 +87,8 @@ def laps(ways, rounds, calls):
     return out
 
 
-def _buffered(f, ports):
+def buffered(f, ports):
+    """A call of a Function by CasADi's virtual machine, as a function without arguments. ports: {port: numbers}."""
     buffer, call = f.buffer()
     inputs = [np.ascontiguousarray(np.asarray(ports[name], float).ravel(order="F")) for name in f.name_in()]
     results = [np.zeros(max(1, f.nnz_out(k))) for k in range(f.n_out())]

@@ -6,6 +6,8 @@ import pytest
 from samples import ROBOTS, functions_of, random_ports, relative, robot
 
 import oc_dyn as od
+from oc_dyn.forward_dynamics.mass_solver import articulated_cost, dense_cost
+from oc_dyn.model.canonical import canonical
 
 OPTIONS = {"external_wrenches": True, "friction": True}
 
@@ -95,3 +97,19 @@ def test_the_short_name_is_that_of_inverse_dynamics():
     assert f is g
     assert od.methods("lagrangian_hessian_product") == od.methods("inverse_dynamics_lagrangian_hessian_product")
     assert "lagrangian_hessian_product" not in od.quantities()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "what, order, method",
+    [("adjoint", 0, "composite"), ("adjoint", 1, "composite_along_motion"),
+     ("lagrangian_hessian_product", 0, "ad_via_inverse")],
+)  # fmt: skip
+def test_derivatives_of_long_chains(what, order, method):
+    """Where forward dynamics takes articulated inertias, so do gradients and products: beside AD of it."""
+    r = od.robots.chain(11)
+    assert dense_cost(canonical(r, True)) > articulated_cost(canonical(r, True))
+    f, g = (od.function(r, f"forward_dynamics_{what}", order=order, method=m) for m in (method, "ad"))
+    x = random_ports(f, r, 3)
+    for port, wanted in g(**x).items():
+        assert relative(f(**x)[port], wanted) < 1e-8, port

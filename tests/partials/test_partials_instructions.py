@@ -79,3 +79,11 @@ def test_pairs_of_joints_are_all_that_grows_faster():
     counts = [count(od.robots.chain(n), "inverse_dynamics_partials") for n in (4, 8, 12, 16)]
     first, second = counts[2] - 2 * counts[1] + counts[0], counts[3] - 2 * counts[2] + counts[1]
     assert second == pytest.approx(first, rel=0.05)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("quantity, most", [("adjoint", 1.9), ("lagrangian_hessian_product", 4.2)])
+def test_gradients_and_products_of_long_chains_cost_a_few_functions(quantity, most):
+    """They take articulated inertias where forward dynamics does: by the factorised mass matrix it was 2.4 and 4.8."""
+    robot = od.robots.chain(20)
+    assert count(robot, f"forward_dynamics_{quantity}") <= most * count(robot, "forward_dynamics")

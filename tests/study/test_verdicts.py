@@ -12,7 +12,7 @@ import oc_dyn as od
 RESULTS = Path(__file__).resolve().parents[2] / "results"
 PAGES = {  # and the sections in which no figure is without a mark; None: all
     "VERDICT.md": None,
-    "README.md": ("Claims and measurements", "Where AD is as good", "What to use when"),
+    "README.md": ("Claims and measurements", "Where AD is as good", "Beyond the papers", "What to use when"),
 }
 
 
@@ -86,6 +86,8 @@ def _changed(rows, note, factor):
     """Rows of a table, those that a note takes with another number."""
     rule = page.parts(note)
     taken = [k for k, row in enumerate(rows) if page.matches(row, rule["rows"])]
+    if rule["take"] == "number":  # of rows: one of them is missing
+        return [row for k, row in enumerate(rows) if k != taken[0]]
     other = {k: {**rows[k], rule["column"]: str(factor * float(rows[k][rule["column"]]))} for k in taken}
     return [other.get(k, row) for k, row in enumerate(rows)]
 
