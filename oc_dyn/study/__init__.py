@@ -28,6 +28,7 @@ STUDIES = {
     "formulations": "oc_dyn.study.formulations:run",
     "garofalo": "oc_dyn.study.matrices:run",
     "growth": "oc_dyn.study.growth:run",
+    "hessians": "oc_dyn.study.hessians:run",
     "interrupts": "oc_dyn.study.interrupts:run",
     "kim": "oc_dyn.study.kim:run",
     "kumar_mueller": "oc_dyn.study.kumar_mueller:run",

@@ -205,7 +205,7 @@ def _run(case, folder, cache, limit, fill=False):
             status, parts = f"more than {limit:g} s", _parts(out)
         else:
             parts = _parts(out)
-            status = "done" if done.returncode == 0 else _ended(done)
+            status = "done" if done.returncode == 0 else ended(done)
         failed = [p["failed"] for p in parts if "failed" in p]
         status = _short(failed[0]) if failed else status
     return Told(status, [p for p in parts if "failed" not in p], time.perf_counter() - begun)
@@ -219,7 +219,7 @@ def _parts(out):
     return [json.loads(line) for line in lines]
 
 
-def _ended(done):
+def ended(done):
     """Text: how a process ended, with the last that it said."""
     how = f"ended with status {done.returncode}"
     if done.returncode < 0:
