@@ -66,8 +66,8 @@ def run(out, quick=False, progress=None):
     found: dict[tuple, list] = {}
     total = rounds * sum(map(len, ways.values()))
     with bar(progress, total, "hessians", " processes") as moved, apart.runs(out, quick=quick) as one:
-        for problem in nodes:
-            for number in range(rounds):
+        for number in range(rounds):
+            for problem in nodes:
                 for way in turned(ways[problem], number):
                     moved.set_postfix_str(f"{problem}, {named(way)}")
                     told = one(problem, named(way), number, case(problem, way, nodes[problem]))

@@ -127,13 +127,14 @@ def solve(problem, hessian, derivatives, compiled, nodes):
     quiet()
     begun = _now()
     ocp, method = PROBLEMS[problem](derivatives, nodes)
-    made = ocp.transcribed(method, compiled, hessian=hessian)
+    counts: dict = {}
+    made = ocp.transcribed(method, _counted(counts, compiled), hessian=hessian)
     options = checked_options("ipopt", {"max_iter": MOST}, ocp.description.free_time)
     yield {"part": "build", **_since(begun)}
     given = {"p": made.parameters({}), **made.bounds, "x0": made.guess(None)}
     begun = _now()
     found = solved(made.assembly, "ipopt", hessian, *options, given)
-    yield {"part": "first", **_since(begun), **_facts(found, made, hessian)}
+    yield {"part": "first", **_since(begun), **_facts(found), "instructions": counts}
     several = []
     for _ in range(AGAIN):
         begun = _now()
@@ -142,12 +143,21 @@ def solve(problem, hessian, derivatives, compiled, nodes):
     yield {"part": "again", **{k: statistics.median(x[k] for x in several) for k in ("value", "cpu")}, "unit": "s"}
 
 
-def _facts(found, made, hessian):
+def _counted(counts, compiled):
+    """A compiler of stages, or what passes them on; counts gets the instructions of the longest stage's Functions."""
+
+    def functions(given):
+        value, jacobian, *_, exact, approximate = (f.n_instructions() if f.nnz_out(0) else None for f in given)
+        if value and value > counts.get("value", 0):
+            counts.update(value=value, Jacobian=jacobian, Hessian=exact or approximate)
+        return od.compile(given) if compiled else given
+
+    return functions
+
+
+def _facts(found):
     """What a solve found; seen: the unknowns along three random directions."""
     n = found.x.size
-    kind = max((g.kind for g in made.assembly.groups), key=lambda k: k.value.n_instructions())
-    H = getattr(kind, _OUTPUT[hessian]) if hessian in _OUTPUT else None
-    functions = {"value": kind.value, "Jacobian": kind.jacobian, "Hessian": H}
     return {
         "status": found.status,
         "success": found.success,
@@ -157,11 +167,7 @@ def _facts(found, made, hessian):
         "unknowns": n,
         "rows": found.lam_g.size,
         "seen": (np.random.default_rng(0).normal(size=(3, n)) @ found.x / np.sqrt(n)).tolist(),
-        "instructions": {k: None if f is None else f.n_instructions() for k, f in functions.items()},
     }
-
-
-_OUTPUT = {"exact": "hessian", "gauss_newton": "gauss_newton"}
 
 
 def _now():
