@@ -53,7 +53,7 @@ CAPTIONS = {
 }
 
 
-def run(out, quick=False, progress=None):
+def run(out, quick=False, progress=None, rounds=ROUNDS):
     """Measure, summarise and draw: runs.csv, hessians.csv, choices.csv, hessians.png, manifest.json in the folder
     `out`; returns the report as a text.
 
@@ -61,7 +61,7 @@ def run(out, quick=False, progress=None):
     """
     from .hessians_figures import plot
 
-    out, nodes, rounds = Path(out), QUICK if quick else NODES, 1 if quick else ROUNDS
+    out, nodes, rounds = Path(out), QUICK if quick else NODES, 1 if quick else rounds
     ways = {problem: ways_of(problem) for problem in nodes}
     found: dict[tuple, list] = {}
     total = rounds * sum(map(len, ways.values()))

@@ -101,14 +101,14 @@ def ur5_elastic(derivatives, nodes):
 
 
 def quadruped_flight(derivatives, nodes):
-    """A quadruped thrown up that reaches a posture in flight with the least squares of its torques, the controls: the
-    one of oc_dyn.study.floating_nlp."""
+    """A quadruped thrown up that reaches a posture in flight with the least squares of its torques, as in
+    oc_dyn.study.floating_nlp: accelerations are the controls."""
     robot, T = od.robots.quadruped(), 0.4
     n, start = robot.nv, robot.neutral()
     posture = start[7:] + np.random.default_rng(0).uniform(-0.5, 0.5, n - 6)
     ocp = od.Problem(nodes, T)
     guess, scale = (start, 0.0, 0.0), (1.0, 5.0, 50.0)
-    q, v, dv, tau = ocp.rigid_body(robot, "forward", derivatives=derivatives, guess=guess, scale=scale)
+    q, v, dv, tau = ocp.rigid_body(robot, derivatives=derivatives, guess=guess, scale=scale)
     ocp.limit(0, tau[:6] / 100, 0)
     ocp.start({q: start, v: np.r_[np.zeros(5), 9.81 * T / 2, np.zeros(n - 6)]})
     ocp.goal({q[7:]: posture, v[6:]: 0})
