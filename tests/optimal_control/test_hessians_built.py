@@ -29,7 +29,7 @@ def hessian_at(made, which):
     return np.array(functions["nlp_hess_l"](x, p, 0.7, lam)), np.array(functions["nlp_jac_g"](x, p)[1])
 
 
-@pytest.mark.parametrize("how", [{}, {"derivatives": "ad"}, {"foreign": True}])
+@pytest.mark.parametrize("how", [{}, pytest.param({"derivatives": "ad"}, marks=pytest.mark.slow), {"foreign": True}])
 def test_one_hessian_is_what_it_is_beside_the_other(how):
     full = problem(**how).transcribed("euler")
     for which, other in (("exact", "gauss_newton"), ("gauss_newton", "exact")):
