@@ -22,7 +22,7 @@ from ..text import in_columns
 from . import apart
 from .functions import STEADY
 
-NODES = {"cart_pole": 50, "panda_path": 100, "panda_least_time": 50, "ur5_elastic": 40, "quadruped_flight": 20}
+NODES = {"cart_pole": 50, "panda_path": 100, "panda_least_time": 50, "ur5_elastic": 25, "quadruped_flight": 20}
 SQUARES = ("cart_pole", "ur5_elastic", "quadruped_flight")  # problems whose costs are
 WAYS = {  # Hessian of the solver, derivatives
     "AD": ("exact", "ad"),
