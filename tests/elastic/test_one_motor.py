@@ -84,7 +84,7 @@ def test_held_torque_moves_one_joint_as_its_equations_say():
     assert x == pytest.approx(run.states[20], abs=1e-9)
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc")
 @pytest.mark.parametrize(
     "name, law",

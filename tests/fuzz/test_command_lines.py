@@ -66,7 +66,7 @@ def refused(capsys, tmp_path, monkeypatch):
 CASES = [(command, option) for command, options in OPTIONS.items() for option in options]
 
 
-@pytest.mark.sample(13)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("share", [8, pytest.param(1, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("command, option", CASES)
 def test_every_value_of_every_option(command, option, share, refused):

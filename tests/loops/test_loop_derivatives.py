@@ -88,6 +88,7 @@ def test_optima_of_robots_with_loops_are_the_same_by_both():
     assert one.iterations == other.iterations
 
 
+@pytest.mark.slow
 def test_normalised_quaternions():
     robot = linkage("floating_four_bar")
     q, V = state(robot, 1)

@@ -193,6 +193,7 @@ def test_casadi_differentiates_through_the_closing():
     assert abs(H - whole[0, 0]) < 1e-8
 
 
+@pytest.mark.slow
 def test_a_loop_that_cannot_be_closed_is_refused_by_name():
     b = od.RobotBuilder("wide")
     b.add_link("base")
@@ -222,6 +223,7 @@ def test_a_guess_in_another_mode_is_followed_and_named():
     assert robot.mode(np.array(found[0]).ravel()) == {"joint": "-"}
 
 
+@pytest.mark.slow
 def test_motions_are_closed_continuously():
     robot = linkage("four_bar")
     q = np.tile(robot.home[:, None], 400)

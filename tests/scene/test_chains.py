@@ -67,6 +67,7 @@ def excess(r, tree, motion, a, b, seed):
     return np.max(first), np.max(second)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", NAMES)
 def test_no_point_goes_farther_than_the_bounds(name):
     r = robot(name)

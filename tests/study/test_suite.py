@@ -160,6 +160,7 @@ def test_the_optimum_of_three_arcs_by_matrix_exponentials():
     assert all(cost(z + 100 * e) > cost(z) < cost(z - 100 * e) for e in steps)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("method", ["hermite_simpson", radau(2)], ids=["cubics", "parabolas"])
 def test_a_coarse_chain_that_ends_below_the_optimum_is_caught(method):
     """Long intervals hide length between their points."""
