@@ -148,11 +148,11 @@ def processes(limit=LIMIT):
 
 
 @contextmanager
-def runs(out, against=None, quick=False, others=()):
+def runs(out, against=None, quick=False, others=(), limit=LIMIT):
     """one(line, who, number, case, folder=None) -> Told, for one run of a study: of the table runs.csv in the folder
     `out` where the same code has left it there, else measured and stored. The table is written in the end, however
     that comes. against: the checkout that counts as code, too. others: names of lines whose rows stay in the table as
-    they are, whatever code has measured them."""
+    they are, whatever code has measured them. limit [s]: of a process."""
     table = StoredTable(Path(out) / "runs.csv", KEYS, VALUES, code(against), quick)
     table.begin()
 
@@ -166,7 +166,7 @@ def runs(out, against=None, quick=False, others=()):
         return Told(row["status"], json.loads(row["parts"]), float(row["seconds"]))
 
     try:
-        with processes() as measure:
+        with processes(limit) as measure:
             yield one
     finally:
         table.keep(lambda row: row["line"] in others)

@@ -32,7 +32,8 @@ WAYS = {  # Hessian of the solver, derivatives
 }
 REFERENCE = ("AD", False)
 QUICK = {"cart_pole": 15}
-ROUNDS = 5
+ROUNDS = 3
+LIMIT = 400.0  # [s] of a process: quasi-Newton's iterations are many
 SOLVES = (1, 10, 100, 1000, 10000)
 SAME, NEAR = 1e-6, 1e-3  # of objectives, relatively, and of unknowns, which are of order 1
 KEYS = ("problem", "hessian", "compiled")
@@ -57,29 +58,36 @@ def run(out, quick=False, progress=None, rounds=ROUNDS):
     """Measure, summarise and draw: runs.csv, hessians.csv, choices.csv, hessians.png, manifest.json in the folder
     `out`; returns the report as a text.
 
-    quick: the cart-pole on a coarse mesh, once. progress: show a bar on stderr; default on a terminal only.
+    quick: the cart-pole on a coarse mesh, once. progress: show a bar on stderr; default on a terminal only. rounds: how
+    often every way is measured.
     """
-    from .hessians_figures import plot
-
     out, nodes, rounds = Path(out), QUICK if quick else NODES, 1 if quick else rounds
     ways = {problem: ways_of(problem) for problem in nodes}
-    found: dict[tuple, list] = {}
     total = rounds * sum(map(len, ways.values()))
-    with bar(progress, total, "hessians", " processes") as moved, apart.runs(out, quick=quick) as one:
+    with bar(progress, total, "hessians", " processes") as moved, apart.runs(out, quick=quick, limit=LIMIT) as one:
         for number in range(rounds):
             for problem in nodes:
                 for way in turned(ways[problem], number):
                     moved.set_postfix_str(f"{problem}, {named(way)}")
-                    told = one(problem, named(way), number, case(problem, way, nodes[problem]))
-                    found.setdefault((problem, way), []).append(told)
+                    one(problem, named(way), number, case(problem, way, nodes[problem]))
                     moved.update()
-    rows = [row for problem in nodes for row in rows_of(problem, {w: found[problem, w] for w in ways[problem]})]
+    return summarise(out, nodes, rounds, apart.typed("hessians", out, quick))
+
+
+def summarise(out, nodes, rounds, words):
+    """Write tables, figure and manifest from runs.csv in the folder `out`; returns the report."""
+    from .hessians_figures import plot
+
+    found = apart.told(out)
+    rows = []
+    for problem in nodes:
+        rows += rows_of(problem, {way: found[problem][named(way)] for way in ways_of(problem)})
     chosen = [row for problem in nodes for row in choices([r for r in rows if r["problem"] == problem])]
     write_csv(out / "hessians.csv", [FIELDS, *([shown(row.get(k, "")) for k in FIELDS] for row in rows)])
     write_csv(out / "choices.csv", [CHOICES, *([shown(row[k]) for k in CHOICES] for row in chosen)])
     plot(rows, out / "hessians.png")
     facts = {"nodes": nodes, "rounds": rounds, "same": SAME, "steady": STEADY}
-    write_json(out / "manifest.json", manifest(apart.typed("hessians", out, quick), **facts))
+    write_json(out / "manifest.json", manifest(words, **facts))
     return report(rows, chosen)
 
 
@@ -114,7 +122,7 @@ def rows_of(problem, told):
     rows = []
     for way, some in told.items():
         row = {"problem": problem, "hessian": way[0], "compiled": "yes" if way[1] else "no"}
-        ended = next((t for t in some if not t.done), None)
+        ended = next((t for t in some if not solved(t)), None)
         if ended is not None:
             rows.append({**row, "status": ended.status})
             continue
@@ -131,12 +139,17 @@ def rows_of(problem, told):
     return rows
 
 
+def solved(told):
+    """Whether a run came to the end of a solve."""
+    return any(p["part"] == "first" for p in told.parts)
+
+
 def seconds_of(told):
-    """(3,) of TIMES, of one run; NaN where it did not end."""
-    if not told.done:
+    """(3,) of TIMES, of one run; NaN where it did not end. One that was cut off when it solved again has the first."""
+    if not solved(told):
         return [np.nan] * 3
-    build, first, again = (next(p["cpu"] for p in told.parts if p["part"] == k) for k in ("build", "first", "again"))
-    return [build, again, build + first]
+    cpu = {p["part"]: p["cpu"] for p in told.parts}
+    return [cpu["build"], cpu.get("again", cpu["first"]), cpu["build"] + cpu["first"]]
 
 
 def timed(seconds, reference):
