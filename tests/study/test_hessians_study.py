@@ -41,12 +41,13 @@ def test_ratios_are_those_within_a_round():
     assert {row["steady"] for row in hessians.rows_of("some", runs)} == {"yes"}
 
 
-def test_another_optimum_is_noticed_by_its_objective_and_by_its_unknowns():
+def test_another_optimum_is_noticed_by_its_objective_and_other_unknowns_are_told():
     ways = [("AD", True), ("analytic", False), *hessians.WAYS.items()]
     runs = {AD: [told(1, 1, 1)], QUICK: [told(1, 1, 1, seen=(0.1, 0.21))], OTHER: [told(1, 1, 1, objective=2.001)]}
     runs[ways[0]] = [told(1, 1, 1, objective=1.0, success=False)]
     found = [row["same optimum"] for row in hessians.rows_of("some", runs)]
-    assert found == ["yes", "no", "no", "no"]
+    assert found == ["yes", "yes", "no", "no"]
+    assert hessians.rows_of("some", runs)[1]["off"] == pytest.approx(0.01)
 
 
 def test_what_did_not_end_is_told_and_not_chosen():
