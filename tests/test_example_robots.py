@@ -73,6 +73,7 @@ def test_the_files_are_many():
     assert len(set(first_of().values())) >= 45
 
 
+@pytest.mark.few(30)
 @pytest.mark.slow  # all of them together
 @pytest.mark.parametrize("file", EVERY)
 def test_dynamics_order_2_and_partials(file):

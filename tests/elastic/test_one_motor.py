@@ -46,6 +46,7 @@ def robot(name):
     return _MADE[name]
 
 
+@pytest.mark.few(15)
 @pytest.mark.sample(2)
 @pytest.mark.parametrize("law", LAWS)
 @pytest.mark.parametrize("name", ROBOTS)

@@ -142,6 +142,7 @@ PARTIALS = [
 ]
 
 
+@pytest.mark.few(20)
 @pytest.mark.sample(*(f"{quantity}-four_bar" for quantity in PARTIALS))
 @pytest.mark.parametrize("name", [n for n in NAMES if n != "gough_stewart"])
 @pytest.mark.parametrize("quantity", PARTIALS)

@@ -93,6 +93,7 @@ def test_body_and_spatial_sums_are_the_same_matrix(name):
     assert relative(body["dC"], spatial["dC"]) < 1e-11
 
 
+@pytest.mark.few(40)
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("method", od.methods("coriolis_matrix"))
 @pytest.mark.parametrize("name", list(ROBOTS))

@@ -150,6 +150,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.few(4)
 @pytest.mark.sample(3)
 @pytest.mark.parametrize("kind", HOSTILE)
 def test_hostile_text_ends_in_one_error_soon(kind):

@@ -80,6 +80,7 @@ def test_closed_form_of_the_hypersensitive_problem(method):
     assert found.costates[:, 0] == pytest.approx(-u_known, abs=near)
 
 
+@pytest.mark.few(14)
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("solver", SOLVERS)
 @pytest.mark.parametrize("method", METHODS)

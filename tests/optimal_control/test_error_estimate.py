@@ -56,6 +56,7 @@ def test_objective_against_a_fine_mesh(method, solver):
     assert found.error.objective == found.error.integration + found.error.controls
 
 
+@pytest.mark.few(16)
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [10, 16, 27, 28, 29, 31, 33, 39])
 @pytest.mark.parametrize("method", [radau(3), gauss(2), gauss(3), "rk4", "hermite_simpson"], ids=str)

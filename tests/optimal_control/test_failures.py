@@ -449,6 +449,7 @@ LIMITS = {  # expression, whether it reads the control
 }
 
 
+@pytest.mark.few(80)
 @pytest.mark.sample(6)
 @pytest.mark.parametrize("seed", [*range(6), *(pytest.param(k, marks=pytest.mark.slow) for k in range(6, 120))])
 @pytest.mark.parametrize("method", ["rk4", "euler"])

@@ -155,6 +155,7 @@ def not_below(name, method, solver, nodes):
     return error
 
 
+@pytest.mark.few(40)
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("name", CASES)

@@ -193,6 +193,7 @@ def test_arguments_are_named():
 # -- one of everything, and what a problem is made of ---------------------------------------------------------------
 
 
+@pytest.mark.few(30)
 @pytest.mark.sample(2)
 @pytest.mark.parametrize("nodes", [1, 7])
 @pytest.mark.parametrize("solver", SOLVERS)

@@ -48,6 +48,7 @@ def random_task(seed, speeds, continuity=None, most=14):
     return robot, start, goal, {**options, "limits": Limits(robot.coordinate_names, **values)}
 
 
+@pytest.mark.few(12)
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("seed", range(36))
 def test_the_optimum_is_that_of_all_joints_together(seed):
@@ -278,6 +279,7 @@ def test_rounding_hides_no_time_from_a_search_with_speeds():
     assert plan(robot, start, goal, **options).duration < 0.67
 
 
+@pytest.mark.few(6)
 @pytest.mark.slow
 @pytest.mark.sample("2")
 @pytest.mark.parametrize("seed", SEEDS)

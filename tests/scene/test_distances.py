@@ -72,6 +72,7 @@ def quaternion(C):
     return np.concatenate([[w], x, C[:3, 3]])
 
 
+@pytest.mark.few(16)
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("kinds", PAIRS, ids="-".join)
 def test_within_the_bound_and_never_above(kinds):
@@ -108,6 +109,7 @@ def test_numbers_certify_themselves(kinds):
     assert np.abs(swapped - d)[apart].max() < 1e-9
 
 
+@pytest.mark.few(16)
 @pytest.mark.sample(2)
 @pytest.mark.parametrize("kinds", [p for p in PAIRS if p != ("half-space",)], ids="-".join)
 def test_numbers_against_coal(kinds):
@@ -153,6 +155,7 @@ def on_links(a, b):
     return scene.add("c", b, pose(rotation(rng), [-0.5, -0.8, 0.6])).leave_out(("b", "c"))
 
 
+@pytest.mark.few(12)
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("kinds", PAIRS, ids="-".join)
 def test_derivatives_by_differences(kinds):
