@@ -37,10 +37,12 @@ LIMIT = 400.0  # [s] of a process: quasi-Newton's iterations are many
 SOLVES = (1, 10, 100, 1000, 10000)
 SAME = 1e-6  # of objectives, relatively
 KEYS = ("problem", "hessian", "compiled")
-FACTS = ("status", "same optimum", "objective", "off", "iterations", "unknowns", "rows", "value", "Jacobian", "Hessian")
+FACTS = ("status", "same optimum", "objective", "off", "iterations", "unknowns", "rows")
+COUNTS = ("value", "Jacobian", "Hessian")  # instructions
 TIMES = ("build", "solve", "once")
 RATIOS = tuple(f"{k} over AD{what}" for k in TIMES for what in ("", " low", " high"))
-FIELDS = (*KEYS, *FACTS, *(f"{k} [s]" for k in TIMES), "ms an iteration", "in functions", *RATIOS, "steady")
+FIELDS = (*KEYS, *FACTS, *COUNTS, "rounds", *(f"{k} [s]" for k in TIMES), "ms an iteration", "in functions", *RATIOS)
+FIELDS += ("steady",)
 CHOICES = ("problem", "solves", "way", "seconds", "AD", "over AD", "over AD, compiled or not", "best without exact")
 CAPTIONS = {
     "hessians.csv": "Ways to each optimum: what they found, the same where objectives are to 1e-6 (off: unknowns along "
@@ -130,6 +132,7 @@ def rows_of(problem, told):
         parts = {p["part"]: p for p in some[0].parts}
         first = parts["first"]
         row |= {k: first[k] for k in ("status", "iterations", "unknowns", "rows")}
+        row["rounds"] = len(some)
         row["objective"] = f"{first['objective']:.10g}"
         row |= {k: x or "" for k, x in first["instructions"].items()}
         row["same optimum"] = "yes" if all(same(t, best) for t in some) else "no"
