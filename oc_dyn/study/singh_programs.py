@@ -11,6 +11,7 @@ import shutil
 import numpy as np
 
 from .. import robots
+from ..drawing import styled
 from ..runs.points import fill
 from ..runs.stored_table import StoredTable
 from .functions import TIMES, built, random_ports, summary
@@ -112,6 +113,7 @@ def _timed(quantity, name, by, quick):
     return [{"dof": robot.nv, "instructions": c, **row} for c, row in zip(counts, rows, strict=True)]
 
 
+@styled()
 def plot(rows, path):
     """Bars of times: a panel for each quantity."""
     from matplotlib.figure import Figure
