@@ -133,7 +133,7 @@ def _completion(options):
     from . import completion, study
 
     robots, quantities = tuple(od.robots.names()), tuple(od.quantities())
-    words = {"robot": robots, "quantity": quantities, "study name": ("list", *study.STUDIES)}
+    words = {"robot": robots, "quantity": quantities, "study name": ("list", "all", *study.STUDIES)}
     _say(completion.script(options.shell, "oc-dyn", completion.commands_of(_parser(), words)), sys.stdout)
     return 0
 
@@ -303,6 +303,8 @@ def _study(options):
     if options.name == "list":
         _print(options, "\n".join(study.STUDIES))
         return 0
+    if options.name == "all":
+        return _all_studies(options)
     study.load(options.name)
     out = _writable(options.out or study.folder(options.name, options.quick))
     report = ""
@@ -313,6 +315,22 @@ def _study(options):
     written = study.write_page(options.name, out, report) if options.report else out
     _print(options, f"written to {written}")
     return 0
+
+
+def _all_studies(options):
+    from .study.all_studies import run_all
+
+    if options.against or options.report:
+        raise od.ShapeError("study all: it takes no --against and no --report; give them with the name of a study")
+
+    def say(text):
+        _print(options, text)
+        sys.stdout.flush()
+
+    out = None if options.out is None else _writable(options.out)
+    told, failed = run_all(out, options.quick, options.executor, options.only, say)
+    _print(options, told)
+    return 1 if failed else 0
 
 
 def _codegen(options):
@@ -530,13 +548,14 @@ def _add_plan(commands):
 def _add_study(commands):
     summary = "Measure something: tables, figures, a manifest; resumes where it stopped."
     sub = _command(commands, "study", _study, summary)
-    sub.add_argument("name", metavar="NAME", help='the study; "list" prints the names')
+    help = 'the study; "list" prints the names; "all" runs one after the other, and goes on where it was stopped'
+    sub.add_argument("name", metavar="NAME", help=help)
     sub.add_argument("--quick", action="store_true", help="a small version that takes seconds")
     help = "where points are computed: serial, processes:N, dask:N, dask:ADDRESS (%(default)s)"
     sub.add_argument("--executor", default="serial", metavar="WHERE", help=help)
     help = "an earlier checkout of the repository to measure beside this one (studies of waiting times; embedded)"
     sub.add_argument("--against", metavar="FOLDER", help=help)
-    help = "measure only what has one of these texts in its name, semicolons between them (studies of waiting times)"
+    help = "measure only what has one of these texts in its name, semicolons between them (waiting times; all)"
     sub.add_argument("--only", metavar="TEXTS", help=help)
     sub.add_argument("--out", metavar="DIR", help="folder for the results (results/NAME; quick: results/quick/NAME)")
     help = "write report.html, one page of all tables and figures; measures only if the folder has no results"

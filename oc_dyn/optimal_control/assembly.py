@@ -15,6 +15,7 @@ import numpy as np
 from ..errors import ShapeError
 from ..interrupts import derivative_watch, evaluation_watch
 from .convexified import Convexified
+from .stage_derivatives import HESSIANS
 
 FAR = 1e30  # rows that are off by so much are not worth a step
 SOLVERS = ("ipopt", "fatrop", "sqpmethod", "uno")  # that take our derivatives, see Assembly.cache; all are tested
@@ -95,6 +96,8 @@ class Assembly:
         J, gradient, H = self.parts["jacobian"], self.parts["gradient"], self.parts.get(hessian)
         if solver not in SOLVERS:
             return {}
+        if hessian in HESSIANS and H is None:
+            raise ShapeError(f"the program was built without its Hessian {hessian!r}; transcribe it with that one")
         xp, both = ["x", "p"], [x, p]
         made = {"nlp_f": ([f], ["f"]), "nlp_g": ([g], ["g"]), "nlp_jac_g": ([g, J], ["g", "jac_g_x"])}
         made["nlp_grad_f"] = ([f, gradient], ["f", "grad_f_x"])
@@ -142,10 +145,11 @@ def _finite_only(derivatives):
     return ca.MX(derivatives.sparsity(), ca.if_else(finite, entries, 0))
 
 
-def assemble(groups, n_p=0, n_s=0, threads=1):
+def assemble(groups, n_p=0, n_s=0, threads=1, hessians=HESSIANS):
     """Assembly of groups of stages; next of every stage but the last must have the size of the state behind it.
 
     n_p: size of the parameters of the problem, n_s: of those of each stage. threads: stages are evaluated by so many.
+    hessians: those that stages were built with.
     """
     stages = [g.kind for g in groups for _ in range(g.count)]
     _check(groups, stages)
@@ -196,8 +200,7 @@ def assemble(groups, n_p=0, n_s=0, threads=1):
         "lam_g": lam_g,
         "gradient": ca.densify(ca.vertcat(*sources["gradient"])),  # solvers read it as dense
         "jacobian": _sparse(m, n, sources["jacobian"], places["jacobian"]),
-        "exact": _sparse(n, n, sources["exact"], places["exact"]),
-        "gauss_newton": _sparse(n, n, sources["gauss_newton"], places["gauss_newton"]),
+        **{which: _sparse(n, n, sources[which], places[which]) for which in hessians},
     }
     equality = np.zeros(m, bool)
     equality[np.concatenate([*dynamics, np.zeros(0, int)]).astype(int)] = True

@@ -58,6 +58,7 @@ from .polynomials import later
 from .scaling import Scaling, report
 from .solution import Solution
 from .solver import and_then, checked_options, first_success, ipopt_instead, safer, solve, solvers
+from .stage_derivatives import HESSIANS
 from .starts import best_of
 from .transcription import Transcribed, pattern
 
@@ -193,6 +194,10 @@ class Problem:
         manifold = robot if set(GROUPS) & robot.features else None
         n, scale = robot.nv, (None,) * 3 if scale is None else scale
         guesses = guess if isinstance(guess, (list, tuple)) else [guess, 0.0, 0.0]
+        for what, some in (("guess", guesses), ("scale", scale)):
+            if len(some) != 3:
+                told = f"got {len(some)}; a guess of q alone is an array"
+                raise ShapeError(f"rigid_body: {what}: expected three, of q, v and the control, {told}")
         q = self.state("q", 1 if manifold else n, guess=guesses[0], scale=scale[0], manifold=manifold)
         v = self.state("v", n, guess=guesses[1], scale=scale[1])
         self.rate(q, v)
@@ -549,7 +554,7 @@ class Problem:
         starts, seed = count("solve: starts", starts, 1, 10**6), count("solve: seed", seed)
         if raises:
             with building():
-                made = self.transcribed(method, compiled)
+                made = self._program(method, compiled, hessian)
             self._refuse_infeasible(made, {} if parameters is None else parameters)
 
         def first(problem, how):
@@ -594,10 +599,14 @@ class Problem:
         if told := first_contradiction(made, parameters):
             raise SolveError(f"no motion can keep what is asked for: {told}; nothing was solved", "infeasible")
 
+    def _program(self, method, compiled, hessian):
+        """What solve works on: without Hessians where the solver approximates them itself."""
+        return self.transcribed(method, compiled, hessian=hessian if hessian == "limited_memory" else None)
+
     def _found(self, method, solver, hessian, parameters, initial, solver_options, compiled, time_limit):
         """(Transcribed, SolverResult, what the solver was given); see solve."""
         solver_options = options_of("solver_options", solver_options)
-        made = self.transcribed(method, compiled)
+        made = self._program(method, compiled, hessian)
         free_time = made.description.free_time
         outer, inner = checked_options(solver, solver_options, free_time=free_time)
         p = made.parameters({} if parameters is None else parameters)
@@ -684,20 +693,28 @@ class Problem:
 
     def transcribed(
         self, method: Any = "rk4", compiled: bool | Callable[..., Any] = False, graph: str = "mx",
+        hessian: str | None = None,
     ) -> Transcribed:  # fmt: skip
         """The nonlinear program of the problem by a method of integration, made once; see solve.
 
         graph: "sx" builds stages scalar by scalar, which is quicker to build where no Function in use has registered
-        derivatives.
+        derivatives. hessian: the one that solve will be asked for, if no other is to be built; a program that has all
+        serves, too.
         """
+        if hessian is not None:
+            one_of("hessian", hessian, (*HESSIANS, "limited_memory"))
         compiled, method = compile if compiled is True else compiled or None, chosen_method(method)
         description = self.description
         # complete: a description is all that the stages are made of; ends, guesses and parameters are read at every
         # solve
         key = (method, compiled, self._revision, graph, pattern(description, self.numbers))
+        hessians = HESSIANS
+        if hessian is not None and key not in self._made:
+            hessians = tuple(x for x in HESSIANS if x == hessian)
+            key = (*key, hessians)
         if key not in self._made:
             try:
-                self._made[key] = Transcribed(description, self.numbers, method, compiled, graph)
+                self._made[key] = Transcribed(description, self.numbers, method, compiled, graph, hessians)
             except RuntimeError as error:  # CasADi knows which symbols are nobody's
                 foreign = _FREE.search(str(error))
                 if foreign is None:

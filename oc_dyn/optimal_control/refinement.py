@@ -209,7 +209,7 @@ class _Run:
         initial = self.how["initial"] if self.failures else self.begin
         how = {**self.how, "method": self.method, "initial": initial}
         with building(stops=bool(self.good)):  # there is a solution without it
-            self.problem.transcribed(self.method, how["compiled"])
+            self.problem._program(self.method, how["compiled"], how["hessian"])
         return Solution(self.problem, *self.problem._found(**how))
 
     def _assessed(self, solution):

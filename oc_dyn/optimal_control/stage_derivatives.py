@@ -14,6 +14,7 @@ import casadi as ca
 from ..interrupts import check_building
 from ..subexpressions import merged
 
+HESSIANS = ("exact", "gauss_newton")
 SMALL = 500  # instructions of a stage up to which every way is tried with what is in it twice merged, which takes long
 # above so many the chain rule takes fewer instructions than AD, as far as the tests have seen, where most of them are
 # in the calls: then AD is not tried
@@ -36,8 +37,9 @@ class Derivatives:
     gauss_newton: ca.SX
 
 
-def derivatives(stage, lam):
-    """Derivatives of an Unrolled stage (z, p, s) -> [next, rows, cost, residuals]."""
+def derivatives(stage, lam, hessians=HESSIANS):
+    """Derivatives of an Unrolled stage (z, p, s) -> [next, rows, cost, residuals]; Hessians that are not among
+    `hessians` are empty."""
     z, p, s = stage.inputs
     following, rows, cost, residuals = merged([ca.densify(y) for y in stage.put_in(stage.outputs)])
     total = _total(cost, residuals)
@@ -47,26 +49,31 @@ def derivatives(stage, lam):
     small, chain = size <= SMALL, _Chain(stage) if stage.calls else None
     chains = [chain] if chain else []
     others = not chain or size <= LARGE or chain.instructions < size / 2  # are worth a try
-    jacobians, residual_jacobians, hessians = [], [], []
+    jacobians, residual_jacobians, exact = [], [], []
     check_building()
     for way in chains:
         outputs, own = way.stage.outputs, way.stage.inputs
-        J, R, H = way.jacobians(ca.vertcat(*outputs[:2])), way.jacobians(outputs[3]), []
+        J = way.jacobians(ca.vertcat(*outputs[:2]))
+        R = way.jacobians(outputs[3]) if "gauss_newton" in hessians else []
         check_building()
-        H.append(way.hessian(_lagrangian(*outputs, lam), lam))
+        H = [way.hessian(_lagrangian(*outputs, lam), lam)] if "exact" in hessians else []
         found = ca.Function("way", [*own, *lam], [*J, *R, *H]).call(multiplied, True, False)
-        for ways, new in ((jacobians, found[:2]), (residual_jacobians, found[2:4]), (hessians, found[4:])):
-            ways += new
+        jacobians += found[: len(J)]
+        residual_jacobians += found[len(J) : len(J) + len(R)]
+        exact += found[len(J) + len(R) :]
     check_building()
     if others or size <= HUGE:
         jacobians += _both_modes(out, z)
-        residual_jacobians += _both_modes(residuals, z)
+        residual_jacobians += _both_modes(residuals, z) if "gauss_newton" in hessians else []
     check_building()
-    if others:
-        hessians += _hessians(_lagrangian(following, rows, cost, residuals, lam), z, small)
+    if others and "exact" in hessians:
+        exact += _hessians(_lagrangian(following, rows, cost, residuals, lam), z, small)
     check_building()
-    R = _fewest(residual_jacobians)
-    approximate = ca.triu(lam[0] * (R.T @ R)) + _fewest(_hessians(lam[0] * cost, z, small))
+    empty = ca.SX(z.numel(), z.numel())
+    approximate = empty
+    if "gauss_newton" in hessians:
+        R = _fewest(residual_jacobians)
+        approximate = ca.triu(lam[0] * (R.T @ R)) + _fewest(_hessians(lam[0] * cost, z, small))
     check_building()
     return Derivatives(
         following,
@@ -74,7 +81,7 @@ def derivatives(stage, lam):
         total,
         _least(jacobians, known, small),
         merged(ca.densify(ca.gradient(total, z))),
-        _least(hessians, multiplied, small),
+        _least(exact, multiplied, small) if "exact" in hessians else empty,
         merged(ca.sparsify(approximate)),
     )
 

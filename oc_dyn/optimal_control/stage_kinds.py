@@ -73,8 +73,9 @@ class Block:
 class StageKinds:
     """Kinds of stages of a Description; which symbols there are, and the way from unknowns to them."""
 
-    def __init__(self, description, method, compiled, graph):
+    def __init__(self, description, method, compiled, graph, hessians):
         self.description, self.method, self.compiled, self.graph = description, method, compiled, graph
+        self.hessians = hessians  # that are built
         self.phases, self.durations = description.phases, description.durations
         self.states, self.controls = description.states, description.controls
         self.nodal = getattr(method, "controls_are_states", False)
@@ -99,7 +100,7 @@ class StageKinds:
         """What make() gives, built once for all problems that differ from this one in their numbers of intervals, ends
         and bounds alone."""
         # complete: a description never changes, and those that share `stages` differ in what no stage reads
-        key = (self.method, self.compiled, self.graph, *key)
+        key = (self.method, self.compiled, self.graph, self.hessians, *key)
         if key not in self.description.stages:
             self.description.stages[key] = make()
         return self.description.stages[key]
@@ -265,7 +266,7 @@ class StageKinds:
         extras = parts.closing_extras if closing else parts.extras
         nu = (0 if self.nodal else self.u_scale.size) + sum(e.scale.size for e in extras) + self.free_mesh
         name = f"phase{phase.number}" + ("_join" if closing else "")
-        of = kind(name, self.nx, nu, build, self.n_p, self.n_s, self.graph)
+        of = kind(name, self.nx, nu, build, self.n_p, self.n_s, self.graph, self.hessians)
         known = [r for some in points for r in some]
         known += [*(parts.at_end if closing else ()), *parts.rows, *phase.node_rows]
         blocks = [Block(r.lower.size, r) for r in known]
@@ -526,7 +527,7 @@ class StageKinds:
             cost = sum(self.at(terminal, X, U, constants), type(x)(0))
             return {"rows": ca.vertcat(type(x)(0, 1), *found), "cost": cost}
 
-        end = kind("end", self.nx, 0, build, self.n_p, self.n_s, self.graph)
+        end = kind("end", self.nx, 0, build, self.n_p, self.n_s, self.graph, self.hessians)
         return end.compiled(self.compiled) if self.compiled else end, tuple(blocks)
 
 

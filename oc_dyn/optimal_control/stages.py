@@ -13,7 +13,7 @@ from ..errors import ShapeError, UnknownName
 from ..function_store import stored_with
 from ..interrupts import check_building
 from .registered_calls import unrolled
-from .stage_derivatives import Derivatives, derivatives
+from .stage_derivatives import HESSIANS, Derivatives, derivatives
 
 _INPUTS = ["z", "p", "s"]
 _MULTIPLIERS = ["lam_cost", "lam_next", "lam_rows"]
@@ -58,12 +58,13 @@ class Kind:
         return Kind(self.name, self.nx, self.nu, *made)
 
 
-def kind(name, nx, nu, build, n_p=0, n_s=0, graph="sx"):
+def kind(name, nx, nu, build, n_p=0, n_s=0, graph="sx", hessians=HESSIANS):
     """Kind of stage from build(x, u, p, s) -> {"next": (n_next,), "rows": (ng,), "cost": (), "residuals": (nr,)}.
 
     Entries left out are empty; the cost gains half the sum of squares of the residuals. graph: "sx" or "mx", the
     symbols that build is given. With "mx", derivatives registered with the Functions it calls are used, as those of
     od.function(..., derivatives="analytic"), and what comes out is written as SX where that is possible.
+    hessians: those that are built; others are empty.
     """
     matrix = {"sx": ca.SX, "mx": ca.MX}[graph]
     z, p, s = matrix.sym("z", nx + nu), matrix.sym("p", n_p), matrix.sym("s", n_s)
@@ -85,12 +86,12 @@ def kind(name, nx, nu, build, n_p=0, n_s=0, graph="sx"):
         parts = unrolled(whole)
         if parts is None:  # it calls something that has no scalar form
             return None
-        return list(_functions(name, *_derivatives(parts, sizes)))
+        return list(_functions(name, *_derivatives(parts, sizes, hessians)))
 
-    functions = stored_with(whole, "stage", scalar)
+    functions = stored_with(whole, " ".join(("stage", *(() if hessians == HESSIANS else ("with", *hessians)))), scalar)
     if functions is None:
         lam = [matrix.sym(n, size) for n, size in zip(_MULTIPLIERS, sizes, strict=True)]
-        made = _by_graph(following, rows, cost, residuals, z, lam)
+        made = _by_graph(following, rows, cost, residuals, z, lam, hessians)
         sparse = (False, True, False, False, True, True)
         functions = map(_written_out, _functions(name, [z, p, s], lam, made), sparse)
     return Kind(name, nx, nu, *functions)
@@ -110,34 +111,38 @@ def _functions(name, inputs, lam, made):
         yield ca.Function(f"{name}_{what}", [*inputs, *more], outputs, _INPUTS + more_names, names)
 
 
-def _derivatives(parts, sizes):
+def _derivatives(parts, sizes, hessians):
     """(inputs, multipliers, Derivatives) of an Unrolled stage, those of an equal one where that was among the last."""
     ys, ws = [c.y for c in parts.calls], [c.w for c in parts.calls]
     flat = ca.Function("stage", [*parts.inputs, *ys], [*parts.outputs, *ws])
     # complete: all instructions and sizes of what is between calls, and the calls, which are kept with it
-    key = (flat.serialize(), *(id(c.of) for c in parts.calls))
+    key = (hessians, flat.serialize(), *(id(c.of) for c in parts.calls))
     found = _made.get(key)
     if found is None:
         lam = [ca.SX.sym(n, size) for n, size in zip(_MULTIPLIERS, sizes, strict=True)]
-        found = _made[key] = parts.inputs, lam, derivatives(parts, lam), parts.calls
+        found = _made[key] = parts.inputs, lam, derivatives(parts, lam, hessians), parts.calls
         for old in list(_made)[:-_MOST]:
             _made.pop(old, None)
     return found[:3]
 
 
-def _by_graph(following, rows, cost, residuals, z, lam):
+def _by_graph(following, rows, cost, residuals, z, lam, hessians):
     """Derivatives as MX, by the derivatives that Functions have."""
     total = cost + ca.sumsqr(residuals) / 2 if residuals.numel() else cost
     curved = ca.dot(lam[1], following) + ca.dot(lam[2], rows)
-    R = ca.jacobian(residuals, z)
+    H = dict.fromkeys(HESSIANS, ca.MX(z.numel(), z.numel()))
+    if "exact" in hessians:
+        H["exact"] = _upper_hessian(lam[0] * total + curved, z)
+    if "gauss_newton" in hessians:
+        R = ca.jacobian(residuals, z)
+        H["gauss_newton"] = ca.triu(lam[0] * (R.T @ R)) + _upper_hessian(lam[0] * cost, z)
     return Derivatives(
         following,
         rows,
         total,
         ca.jacobian(ca.vertcat(following, rows), z),
         ca.densify(ca.gradient(total, z)),
-        _upper_hessian(lam[0] * total + curved, z),
-        ca.triu(lam[0] * (R.T @ R)) + _upper_hessian(lam[0] * cost, z),
+        *H.values(),
     )
 
 

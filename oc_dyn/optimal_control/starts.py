@@ -17,7 +17,7 @@ def best_of(problem, starts, seed, executor, how):
     from ..executors import completed, told  # multiprocessing when it is first needed
 
     named = {k.name() if isinstance(k, ca.MX) else k: x for k, x in (how["parameters"] or {}).items()}
-    transcribed = problem.transcribed(how["method"], how["compiled"])
+    transcribed = problem._program(how["method"], how["compiled"], how["hessian"])
     points = []
     for number in range(starts):
         given = {**how, "parameters": named, "initial": None if number else how["initial"]}

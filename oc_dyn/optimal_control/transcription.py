@@ -16,6 +16,7 @@ from .description import Constraint
 from .initial import unknowns
 from .mesh import LONGEST, SHORTEST
 from .polynomials import bernstein_values
+from .stage_derivatives import HESSIANS
 from .stage_kinds import StageKinds, joined
 
 
@@ -42,8 +43,8 @@ def pattern(description, numbers):
 class Transcribed(StageKinds):
     """Nonlinear program of a Problem: assembly, bounds {lbx, ubx, lbg, ubg}, guess, parameters, values."""
 
-    def __init__(self, description, numbers, method, compiled, graph="mx"):
-        super().__init__(description, method, compiled, graph)
+    def __init__(self, description, numbers, method, compiled, graph="mx", hessians=HESSIANS):
+        super().__init__(description, method, compiled, graph, hessians)
         self.numbers, self.pattern = numbers, pattern(description, numbers)
         self.checks = {}  # Functions of solution_check, by number of the phase
         self.state_names, self.control_names = (
@@ -56,7 +57,7 @@ class Transcribed(StageKinds):
             self._add_phase(phase)
         self._add_end(self.phases[-1])
         check_building()
-        self.assembly = assemble(self.groups, n_p=self.n_p, n_s=self.n_s)
+        self.assembly = assemble(self.groups, n_p=self.n_p, n_s=self.n_s, hessians=hessians)
 
     # -- stages ---------------------------------------------------------------------------------------------
 

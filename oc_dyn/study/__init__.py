@@ -31,6 +31,7 @@ STUDIES = {
     "garofalo": "oc_dyn.study.matrices:run",
     "gradients": "oc_dyn.study.beyond.gradients:run",
     "growth": "oc_dyn.study.growth:run",
+    "hessians": "oc_dyn.study.hessians:run",
     "interrupts": "oc_dyn.study.interrupts:run",
     "kim": "oc_dyn.study.kim:run",
     "kumar_mueller": "oc_dyn.study.kumar_mueller:run",

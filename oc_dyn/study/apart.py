@@ -148,11 +148,11 @@ def processes(limit=LIMIT):
 
 
 @contextmanager
-def runs(out, against=None, quick=False, others=()):
+def runs(out, against=None, quick=False, others=(), limit=LIMIT):
     """one(line, who, number, case, folder=None) -> Told, for one run of a study: of the table runs.csv in the folder
     `out` where the same code has left it there, else measured and stored. The table is written in the end, however
     that comes. against: the checkout that counts as code, too. others: names of lines whose rows stay in the table as
-    they are, whatever code has measured them."""
+    they are, whatever code has measured them. limit [s]: of a process."""
     table = StoredTable(Path(out) / "runs.csv", KEYS, VALUES, code(against), quick)
     table.begin()
 
@@ -166,7 +166,7 @@ def runs(out, against=None, quick=False, others=()):
         return Told(row["status"], json.loads(row["parts"]), float(row["seconds"]))
 
     try:
-        with processes() as measure:
+        with processes(limit) as measure:
             yield one
     finally:
         table.keep(lambda row: row["line"] in others)
@@ -205,7 +205,7 @@ def _run(case, folder, cache, limit, fill=False):
             status, parts = f"more than {limit:g} s", _parts(out)
         else:
             parts = _parts(out)
-            status = "done" if done.returncode == 0 else _ended(done)
+            status = "done" if done.returncode == 0 else ended(done)
         failed = [p["failed"] for p in parts if "failed" in p]
         status = _short(failed[0]) if failed else status
     return Told(status, [p for p in parts if "failed" not in p], time.perf_counter() - begun)
@@ -219,7 +219,7 @@ def _parts(out):
     return [json.loads(line) for line in lines]
 
 
-def _ended(done):
+def ended(done):
     """Text: how a process ended, with the last that it said."""
     how = f"ended with status {done.returncode}"
     if done.returncode < 0:

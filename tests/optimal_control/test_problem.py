@@ -293,6 +293,9 @@ def test_inverse_and_forward_transcription_are_the_same_problem():
         assert np.allclose(a, b, rtol=1e-5, atol=1e-4)
     with pytest.raises(od.UnknownName, match="sideways"):
         od.Problem(3, 1.0).rigid_body(arm, "sideways")
+    for more in ({"guess": [0.3, 0.1]}, {"scale": (1.0, 2.0)}):  # of q alone, or without one of the control
+        with pytest.raises(od.ShapeError, match=f"{next(iter(more))}: expected three, of q, v and the control, got 2"):
+            od.Problem(3, 1.0).rigid_body(arm, **more)
 
 
 def peak_of_a_problem(nodes, derivatives):

@@ -15,6 +15,7 @@ import numpy as np
 
 from ...files import write_csv
 from ...runs.manifest import manifest, write_json
+from ...runs.points import bar
 from ...text import in_columns
 from .planners import PLANNERS, installed, versions
 from .tasks import KINDS, tasks
@@ -37,23 +38,21 @@ def run(out, quick=False, progress=None, count=None, seconds=None):
 
     out: folder for tasks.csv, summary.csv and manifest.json. quick: one task of a kind, few nodes. count: of tasks, by
     default 100. seconds: after which no further task begins; the tables then tell of those that were done. progress:
-    called with texts.
+    show a bar on stderr; default on a terminal only.
     """
     out, nodes = Path(out), QUICK_NODES if quick else NODES
     count = (QUICK_COUNT if quick else COUNT) if count is None else count
     rows, begun, wanted = [], time.monotonic(), count
-    for task in tasks(wanted, CLEARANCE):
-        if seconds is not None and time.monotonic() - begun > seconds:
-            count = task.number
-            break
-        for name, planner in PLANNERS.items():
-            if not installed(name):
-                continue
-            rows.append({"task": task.number, "kind": task.kind, "planner": name, **planner(task, nodes)})
-            if progress is not None:
-                progress(
-                    f"task {task.number + 1} of {wanted}, {task.kind}, {name}: {_cell(rows[-1]['duration [s]'])} s"
-                )
+    planners = {name: planner for name, planner in PLANNERS.items() if installed(name)}
+    with bar(progress, wanted * len(planners), "scene", " plans") as moved:
+        for task in tasks(wanted, CLEARANCE):
+            if seconds is not None and time.monotonic() - begun > seconds:
+                count = task.number
+                break
+            for name, planner in planners.items():
+                moved.set_postfix_str(f"task {task.number + 1}, {task.kind}, {name}")
+                rows.append({"task": task.number, "kind": task.kind, "planner": name, **planner(task, nodes)})
+                moved.update()
     found = summary(rows)
     out.mkdir(parents=True, exist_ok=True)
     cells = [SUMMARY, *([_cell(row[k]) for k in SUMMARY] for row in found)]
