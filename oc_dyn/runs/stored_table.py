@@ -18,13 +18,8 @@ _BASE = "rows.sqlite"
 # nothing is measured with these
 _ASIDE = ("cli.py", "demo.py", "executors.py", "store.py", "digest.py", "text.py", "command_line.py")
 _ASIDE += tuple(f"runs/{x}.py" for x in ("manifest", "points", "script", "stored_table", "sweeps"))
-<<<<<<< HEAD
-_ASIDE += tuple(f"study/{x}" for x in ("html.py", "report.html", "sweeps.py"))
-_ASIDE += tuple(f"study/{x}figures.py" for x in ("growth_", "paper_", "second_order_", "beyond/"))
-=======
 _ASIDE += tuple(f"study/{x}" for x in ("all_studies.py", "html.py", "report.html", "sweeps.py"))
-_ASIDE += tuple(f"study/{x}_figures.py" for x in ("growth", "paper", "second_order"))
->>>>>>> nlp25
+_ASIDE += tuple(f"study/{x}figures.py" for x in ("growth_", "paper_", "second_order_", "beyond/"))
 
 
 @cache
