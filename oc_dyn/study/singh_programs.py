@@ -1,33 +1,44 @@
 """Second partials of named robots: instructions, and times as machine code and in CasADi's virtual machine, against AD:
-figures 10 and 19 of Singh et al. 2023. The paper's robots are a double pendulum, UR3, HyQ, Atlas and Talos; counted
-here are the first, the Panda, UR5, HyQ, Talos, embedded ones, and a humanoid of as many degrees of freedom as Atlas.
+figures 10 and 19 of Singh et al. 2023. The paper's robots are a double pendulum, UR3, HyQ, Atlas and Talos; here are the
+first, the Panda, UR5, HyQ, Talos, embedded ones, and a humanoid of as many degrees of freedom as Atlas.
 
-ad is one Jacobian of first partials, those of the method composite: the paper takes its own first partials, too.
-ad_pure is AD of AD. spatial_vector is the paper's algorithm. Functions that call others have no instructions.
+spatial_vector is the paper's algorithm, IDSVA-SO and FDSVA-SO. ad is one Jacobian of first partials, those of the
+method composite; ad_of_theirs that of the paper's own first partials (IDSVA), which the paper takes. ad_pure is AD of
+AD. Functions that call others have operations, but no instructions.
 """
 
 import shutil
 
+import casadi as ca
 import numpy as np
 
 from .. import robots
+from ..model.canonical import canonical
+from ..model.robot import tangent_map
+from ..partials.spatial_vector import idsva
 from ..runs.points import fill
 from ..runs.stored_table import StoredTable
+from ..subexpressions import merged
+from . import singh_forward
 from .functions import TIMES, built, random_ports, summary
 from .native import interpreted, times
+from .operation_counts import operations
 from .second_order import FORWARD, INVERSE
 from .second_order import humanoid as large_humanoid
 from .second_order import robot as file_robot
 
+THEIRS = "ad_of_theirs"
 WAYS = {  # timed; the first one is the reference
-    INVERSE: ("ad", "spatial_vector", "composite", "compact"),
-    FORWARD: ("ad", "composite"),
+    INVERSE: ("ad", THEIRS, "spatial_vector", "composite", "compact"),
+    FORWARD: ("ad", "spatial_vector", "composite"),
 }
-COUNTED = {INVERSE: ("ad", "ad_pure", "spatial_vector", "composite"), FORWARD: WAYS[FORWARD]}
+COUNTED = {INVERSE: ("ad", THEIRS, "ad_pure", "spatial_vector", "composite"), FORWARD: WAYS[FORWARD]}
 LARGE = "humanoid_36"  # Atlas has 36 degrees of freedom
 ROBOTS, QUICK = ("double_pendulum", "panda", "quadruped", "humanoid", LARGE), ("double_pendulum",)
 MORE = ("ur5", "hyq", "talos")  # counted, where the wheel example-robot-data is installed
-LEFT_OUT = {(FORWARD, LARGE), (FORWARD, "talos")}  # 4 million instructions: 100 MB of C, hours of a compiler
+LEFT_OUT = {  # 4 million instructions: 100 MB of C, hours of a compiler
+    (FORWARD, name, m) for name in (LARGE, "talos") for m in ("ad", "composite")
+}
 COMPILERS = ("gcc", "clang")
 FLAGS = ("-O3", "-march=native")
 MACHINE = "interpreted"  # CasADi's virtual machine
@@ -40,9 +51,25 @@ def plan(quick):
         {"quantity": quantity, "robot": name, "method": m, "by": by}
         for quantity, ways in WAYS.items()
         for name in (QUICK if quick else ROBOTS)
-        if (quantity, name) not in LEFT_OUT
         for by in (MACHINE, *installed())
         for m in ways
+        if (quantity, name, m) not in LEFT_OUT
+    ]
+
+
+def steps(quick):
+    """Points of programs.csv and robots.csv."""
+    return len(plan(quick)) + len(_counted(quick))
+
+
+def _counted(quick):
+    names = QUICK if quick else (*ROBOTS, *(name for name in MORE if of_name(name)))
+    return [
+        {"quantity": quantity, "robot": name, "method": m}
+        for quantity, ways in COUNTED.items()
+        for name in names
+        for m in ways
+        if (quantity, name, m) not in LEFT_OUT
     ]
 
 
@@ -52,16 +79,9 @@ def installed():
 
 
 def count(out, quick, executor="serial", shown=None):
-    """Rows of robots.csv: instructions."""
-    names = QUICK if quick else (*ROBOTS, *(name for name in MORE if of_name(name)))
-    points = [
-        {"quantity": quantity, "robot": name, "method": m}
-        for quantity, ways in COUNTED.items()
-        for name in names
-        if (quantity, name) not in LEFT_OUT
-        for m in ways
-    ]
-    table = StoredTable(out / "robots.csv", _KEYS[:3], ("dof", "instructions"), quick=quick)
+    """Rows of robots.csv: instructions and operations."""
+    points = _counted(quick)
+    table = StoredTable(out / "robots.csv", _KEYS[:3], ("dof", "instructions", "operations"), quick=quick)
     rows = fill(table, points, _count, executor, shown)
     table.close(points)
     return rows
@@ -76,7 +96,34 @@ def of_name(name):
 
 def _count(quantity, robot, method):
     r = of_name(robot)
-    return {"dof": r.nv, "instructions": built(quantity, r, method=method).n_instructions()}
+    f = made(quantity, r, method)
+    return {"dof": r.nv, "instructions": _instructions(f), "operations": operations(f)}
+
+
+def _instructions(f):
+    return f.n_instructions() if f.is_a("SXFunction") else ""  # not of what calls Functions
+
+
+def made(quantity, robot, method, parted=False):
+    """A Function that is measured, called as its method; parted: to be compiled."""
+    if method == THEIRS:
+        return _of_theirs(robot)
+    if quantity == FORWARD:
+        return singh_forward.built(robot, method, parted)
+    return built(quantity, robot, method=method, name=method)
+
+
+def _of_theirs(robot):
+    """casadi.Function (q, v, dv) -> second partials of inverse dynamics, one Jacobian of IDSVA's first partials."""
+    model = canonical(robot, regroup=True)
+    q, v, dv = (ca.SX.sym(*x) for x in (("q", robot.nq), ("v", robot.nv), ("dv", robot.nv)))
+    by_q, by_v, M = merged(list(idsva(model, q, v, dv)))
+    step = tangent_map(model.robot, q)
+    pairs = (by_q, q), (by_v, v), (by_q, v), (M, q)
+    qq, vv, qv, dM = (ca.jacobian(ca.vec(x), y) for x, y in pairs)
+    tensors = [qq @ step, vv, qv, dM @ step]
+    names = "d2tau_dqdq", "d2tau_dvdv", "d2tau_dqdv", "dM_dq"
+    return ca.Function(THEIRS, [q, v, dv], merged(tensors), ["q", "v", "dv"], names)
 
 
 def measure(out, quick, shown):
@@ -88,7 +135,7 @@ def measure(out, quick, shown):
         of = [keys for keys in points if (keys["quantity"], keys["robot"], keys["by"]) == group]
         stored = [table.known(**keys) for keys in of]
         if None in stored:
-            stored = _timed(*group, quick)
+            stored = _timed(*group, [keys["method"] for keys in of], quick)
         for keys, row in zip(of, stored, strict=True):
             table.add(**{**row, **keys})
         shown.update(len(of))
@@ -96,20 +143,22 @@ def measure(out, quick, shown):
     return table.rows
 
 
-def _timed(quantity, name, by, quick):
-    """Rows of all methods, which take turns; ratios are to AD by the same compiler."""
+def _timed(quantity, name, by, ways, quick):
+    """Rows of all ways, which take turns; ratios are to AD by the same compiler, where there is AD."""
     robot = of_name(name)
-    made = [built(quantity, robot, method=m, name=m) for m in WAYS[quantity]]
-    ports, rounds = random_ports(robot, made), 5 if quick else 21
-    longest = interpreted(made, ports, rounds=1, calls=1).max()
+    functions = [made(quantity, robot, m, parted=by != MACHINE) for m in ways]
+    ports, rounds = random_ports(robot, functions), 5 if quick else 21
+    longest = interpreted(functions, ports, rounds=1, calls=1).max()
     calls = int(np.clip(5e-3 / longest, 1, 40))
     if by == MACHINE:
-        seconds = interpreted(made, ports, rounds, calls)
+        seconds = interpreted(functions, ports, rounds, calls)
     else:
-        seconds = times(made, ports, rounds, 20 * calls, FLAGS, by, split=True)
-    counts = [f.n_instructions() if f.is_a("SXFunction") else "" for f in made]  # not of what calls Functions
-    rows = summary(seconds, [0] * len(made))
-    return [{"dof": robot.nv, "instructions": c, **row} for c, row in zip(counts, rows, strict=True)]
+        seconds = times(functions, ports, rounds, 20 * calls, FLAGS, by, split=True)
+    rows = [
+        {"dof": robot.nv, "instructions": _instructions(f), **row}
+        for f, row in zip(functions, summary(seconds, [0] * len(functions)), strict=True)
+    ]
+    return rows if ways[0] == WAYS[quantity][0] else [row | dict.fromkeys(("ratio", "low", "high"), "") for row in rows]
 
 
 def plot(rows, path):
@@ -123,8 +172,10 @@ def plot(rows, path):
         names = list(dict.fromkeys((row["robot"], row["dof"]) for row in of))
         bars = list(dict.fromkeys((row["by"], row["method"]) for row in of))
         for number, (by, m) in enumerate(bars):
-            values = [float(row["microseconds"]) for row in of if (row["by"], row["method"]) == (by, m)]
-            places = np.arange(len(values)) + 0.8 * ((number + 0.5) / len(bars) - 0.5)
+            found = [row for row in of if (row["by"], row["method"]) == (by, m)]
+            values = [float(row["microseconds"]) for row in found]
+            places = np.array([names.index((row["robot"], row["dof"])) for row in found], float)
+            places += 0.8 * ((number + 0.5) / len(bars) - 0.5)
             look = {"color": f"C{ways.index(m)}", "edgecolor": "white", "hatch": "//" if by == MACHINE else None}
             look["alpha"] = 0.6 if by == COMPILERS[1] else 1.0
             axes.bar(places, values, 0.8 / len(bars), label=f"{m}, {by}", **look)
@@ -137,18 +188,20 @@ def plot(rows, path):
 
 def report(rows, counts=()):
     """The tables as lines of text."""
-    lines = ["Second partials of robots: instructions, and over those of AD of first partials"] if counts else []
+    lines = ["Second partials of robots: instructions, operations, and these over those of AD of first partials"] if counts else []
     for row in counts:
         wanted = row["quantity"], row["robot"], "ad"
-        (ad,) = (x for x in counts if (x["quantity"], x["robot"], x["method"]) == wanted)
+        ad = [x for x in counts if (x["quantity"], x["robot"], x["method"]) == wanted]
         head = f"{row['quantity'].split('_')[0]:9}{row['robot']:16}{row['dof']:>3} dof  {row['method']:22}"
-        lines.append(f"{head}{row['instructions']:>10}{int(row['instructions']) / int(ad['instructions']):7.2f}")
+        cells = f"{row['instructions'] or '-':>10}{row['operations']:>12}"
+        lines.append(head + cells + (f"{int(row['operations']) / int(ad[0]['operations']):7.2f}" if ad else ""))
     lines += [f"Second partials of robots: time of a call, and over that of AD by the same means ({' '.join(FLAGS)})"]
     for row in rows:
         head = f"{row['quantity'].split('_')[0]:9}{row['robot']:16}{row['dof']:>3} dof  "
-        head += f"{row['method']:10}{row['by']:12}"
+        head += f"{row['method']:16}{row['by']:12}"
         note = "" if row["steady"] == "yes" else "  not steady"
-        lines.append(f"{head}{float(row['microseconds']):10.2f} µs{float(row['ratio']):7.2f}{note}")
+        ratio = f"{float(row['ratio']):7.2f}" if row["ratio"] else f"{'-':>7}"
+        lines.append(f"{head}{float(row['microseconds']):10.2f} µs{ratio}{note}")
     missing = [name for name in COMPILERS if name not in installed()]
     if missing:
         lines.append(f"Not measured, as it is not installed: {', '.join(missing)}")

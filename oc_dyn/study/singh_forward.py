@@ -1,0 +1,258 @@
+"""Second partials of forward dynamics over the number of bodies: Singh et al. 2023, figures 16, 17 and 20.
+
+    spatial_vector        FDSVA-SO, both terms by products of matrices, as the paper has it up to 40 bodies
+    chain_rule            of the articulated-body algorithm, line by line
+    bicomplex             of the method taylor of forward dynamics
+    finite_difference_1   of the same; finite_difference_2: of first partials by their default method
+    composite, ad         this toolkit's default; AD of its first partials; up to fewer bodies, as all is written out
+
+Operations are those of operation_counts, the same everywhere. Times are those of CasADi's virtual machine, where
+products of matrices (most of chain_rule, a part of spatial_vector) are machine code and the rest is interpreted, and of
+compiled C, which has no such bias, up to the sizes that compile in minutes. All ways take turns, ratios are to
+spatial_vector in the same round; large ones are timed in fewer rounds, as the table says. Errors are against the
+bicomplex step, which no difference of numbers enters.
+"""
+
+from functools import lru_cache
+
+import casadi as ca
+import numpy as np
+
+from .. import robots
+from ..codegen.split import split
+from ..function import function
+from ..model.canonical import canonical
+from ..runs.points import fill
+from ..runs.stored_table import StoredTable
+from ..second_partials import numeric
+from ..second_partials.differences import from_bicomplex, from_first_partials, from_values
+from ..second_partials.forward_spatial_vector import fdsva_so
+from .functions import TIMES, random_ports, summary
+from .native import compiler, interpreted, times
+from .operation_counts import operations
+from .second_order import FORWARD, METRICS, metrics
+
+MOST = {  # ways, and the numbers of bodies up to which they are built in seconds, or evaluated within some
+    "spatial_vector": 40,
+    "chain_rule": 40,
+    "bicomplex": 40,
+    "finite_difference_1": 40,
+    "finite_difference_2": 40,
+    "composite": 12,
+    "ad": 12,
+}
+OWN, REFERENCE = "spatial_vector", "bicomplex"
+KINDS, SIZES, QUICK = ("chain", "tree"), (2, 4, 6, 8, 12, 16, 24, 32, 40), (2, 3)
+FIRST = 4  # bodies from which on slopes are fitted
+MACHINE, COMPILED = "interpreted", "compiled"
+MOST_COMPILED = 12  # bodies: beyond, a compiler takes minutes for each size
+FLAGS = ("-O3", "-march=native")
+ROUNDS, LONGEST = 15, 60.0  # LONGEST [s] that all rounds of one size may take, though there are at least FEWEST
+FEWEST = 5
+OF_OPERATIONS = "operations"
+PUBLISHED = {OWN: 4, "chain_rule": 3, "bicomplex": 3, "finite_difference_1": 3}  # section VII: leading powers of N
+TITLE = "Second partials of forward dynamics (full: chains, dashed: binary trees)"
+
+
+def plans(quick):
+    """Points of forward.csv, differences.csv and forward_times.csv: lists of {key: value}."""
+    counted = [
+        {"robot": kind, "bodies": n, "method": m}
+        for kind in KINDS
+        for n in (QUICK if quick else SIZES)
+        for m, most in MOST.items()
+        if n <= most
+    ]
+    compared = [keys for keys in counted if keys["method"] != REFERENCE]
+    forms = {MACHINE: max(SIZES)} | ({COMPILED: MOST_COMPILED} if compiler() and not quick else {})
+    timed = [{"by": by, **keys} for by, most in forms.items() for keys in counted if keys["bodies"] <= most]
+    return counted, compared, timed
+
+
+def measure(out, quick, executor, shown):
+    """(rows of forward.csv, differences.csv, forward_times.csv, forward_slopes.csv); steps of `shown`: those of plans()."""
+    counted, compared, timed = plans(quick)
+    table = StoredTable(out / "forward.csv", ("robot", "bodies", "method"), (OF_OPERATIONS,))
+    counts = fill(table, counted, count, executor, shown)
+    table.close(counted)
+    table = StoredTable(out / "differences.csv", ("robot", "bodies", "method"), METRICS)
+    errors = fill(table, compared, difference, executor, shown)
+    table.close(compared)
+    clock = StoredTable(
+        out / "forward_times.csv", ("by", "robot", "bodies", "method"), (*TIMES, "rounds"), quick=quick
+    )
+    clock.begin()
+    for group in dict.fromkeys((keys["by"], keys["robot"], keys["bodies"]) for keys in timed):
+        points = [keys for keys in timed if (keys["by"], keys["robot"], keys["bodies"]) == group]
+        stored = [clock.known(**keys) for keys in points]
+        if None in stored:
+            stored = _timed(*group, [keys["method"] for keys in points], quick)
+        for keys, row in zip(points, stored, strict=True):
+            clock.add(**{**row, **keys})
+        shown.update(len(points))
+    clock.close(timed)
+    slopes = _slopes(out / "forward_slopes.csv", counts, clock.rows, QUICK[0] if quick else FIRST)
+    return counts, errors, clock.rows, slopes
+
+
+def count(robot, bodies, method):
+    """{"operations"} of a way."""
+    return {OF_OPERATIONS: operations(built(robots.by_name(f"{robot}:{bodies}"), method))}
+
+
+def built(robot, method, parted=False):
+    """casadi.Function (q, v, tau) -> second partials of forward dynamics. parted: long Functions that it calls are split,
+    to be compiled."""
+    if not parted or method not in _PARTED:
+        return function(robot, FORWARD, method=method, name=method)
+    model = canonical(robot, regroup=True)
+    ports = [ca.MX.sym(*x) for x in (("q", robot.nq), ("v", robot.nv), ("tau", robot.nv))]
+    names = "d2dv_dqdq", "d2dv_dvdv", "d2dv_dqdv", "dMinv_dq"
+    return ca.Function(method, ports, list(_PARTED[method](model, *ports)), ["q", "v", "tau"], names)
+
+
+def _own(model, q, v, tau):
+    return fdsva_so(model, q, v, tau, None, idfoza=False, aza=False, cut=split)[0][:4]
+
+
+def _bicomplex(model, q, v, tau):
+    f = numeric.dynamics(model, True, None)
+    return from_bicomplex(f, model, q, v, tau, None, numeric.BICOMPLEX_STEP, _every(model), cut=split)
+
+
+def _of_values(model, q, v, tau):
+    f = split(numeric.dynamics(model, True, None))
+    return from_values(f, model, q, v, tau, None, numeric.FIRST_STEP, _every(model))
+
+
+def _of_first_partials(model, q, v, tau):
+    f = split(numeric.first_partials(model, True, None))
+    return from_first_partials(f, model, q, v, tau, None, numeric.SECOND_STEP, _every(model))
+
+
+_PARTED = {
+    OWN: _own,
+    "bicomplex": _bicomplex,
+    "finite_difference_1": _of_values,
+    "finite_difference_2": _of_first_partials,
+}
+
+
+def _every(model):
+    return ca.Sparsity.dense(model.robot.nv**2, model.robot.nv)
+
+
+# -- errors --------------------------------------------------------------------------------------------------------
+
+
+def difference(robot, bodies, method):
+    """The four metrics of a way, against the bicomplex step."""
+    found = metrics(_tensors(robot, bodies, method), _reference(robot, bodies))
+    return {k: f"{x:.3e}" for k, x in found.items()}
+
+
+@lru_cache(maxsize=2)  # complete: robot and state depend on these two alone
+def _reference(robot, bodies):
+    return _tensors(robot, bodies, REFERENCE)
+
+
+def _tensors(robot, bodies, method):
+    """Tensors at a random state of so many bodies."""
+    r = robots.by_name(f"{robot}:{bodies}")
+    q, (v, tau) = r.random_configuration(bodies), np.random.default_rng(bodies).normal(size=(2, bodies))
+    return [np.array(x) for x in built(r, method).call([q, v, tau])]
+
+
+# -- times ---------------------------------------------------------------------------------------------------------
+
+
+def _timed(by, kind, bodies, methods, quick):
+    """Rows of forward_times.csv of all ways, which take turns."""
+    robot = robots.by_name(f"{kind}:{bodies}")
+    runs = [built(robot, m, parted=by == COMPILED) for m in methods]
+    ports = random_ports(robot, runs)
+    once = interpreted(runs, ports, rounds=1, calls=1)[0]
+    calls = int(np.clip(5e-3 / once.max(), 1, 40))
+    rounds = 3 if quick else int(np.clip(LONGEST / (once.sum() * calls), FEWEST, ROUNDS))
+    if by == COMPILED:
+        seconds = times(runs, ports, rounds, 4 * calls, FLAGS, split=True)
+    else:
+        seconds = interpreted(runs, ports, rounds, calls)
+    return [{**row, "rounds": rounds} for row in summary(seconds, [methods.index(OWN)] * len(runs))]
+
+
+def _slopes(path, counts, clock, first):
+    """Rows of forward_slopes.csv: A and B of log(y) = A log(N) + B for y operations or microseconds."""
+    tables = {OF_OPERATIONS: (counts, OF_OPERATIONS)}
+    tables |= {by: ([row for row in clock if row["by"] == by], "microseconds") for by in (MACHINE, COMPILED)}
+    names = ("smallest", "largest", "A", "B", "unsteady", "published order")
+    table = StoredTable(path, ("of", "robot", "method"), names)
+    for of, (rows, value) in tables.items():
+        for kind in KINDS:
+            for m in MOST:
+                found = [row for row in rows if (row["robot"], row["method"]) == (kind, m) and int(row["bodies"]) >= first]
+                if len(found) > 1:
+                    sizes, y = ([float(row[x]) for row in found] for x in ("bodies", value))
+                    A, B = np.polyfit(np.log(sizes), np.log(y), 1)
+                    facts = {"smallest": int(sizes[0]), "largest": int(sizes[-1]), "A": f"{A:.2f}", "B": f"{B:.2f}"}
+                    facts["unsteady"] = sum(row.get("steady") == "no" for row in found)
+                    table.add(of=of, robot=kind, method=m, **facts, **{"published order": PUBLISHED.get(m, "")})
+    table.close()
+    return table.rows
+
+
+# -- telling -------------------------------------------------------------------------------------------------------
+
+
+def panels(counts, errors, clock):
+    """Panels of plot_series: operations and times, both over those of the paper's algorithm, and errors."""
+    by = {x: [row for row in clock if row["by"] == x] for x in (MACHINE, COMPILED)}
+    own = {(row["robot"], row["bodies"]): float(row[OF_OPERATIONS]) for row in counts if row["method"] == OWN}
+    over = [{**row, "over": float(row[OF_OPERATIONS]) / own[row["robot"], row["bodies"]]} for row in counts]
+    wanted = [
+        ("operations (figure 16)", "operations", counts, OF_OPERATIONS),
+        ("operations over those of spatial_vector (figure 17)", "ratio", over, "over"),
+    ]
+    for x, rows in by.items():
+        if rows:
+            wanted += [
+                (f"time, {x} (figure 16)", "µs of a call", rows, "microseconds"),
+                (f"time over that of spatial_vector, {x} (figure 17)", "ratio", rows, "ratio"),
+            ]
+    wanted.append(("error against the bicomplex step (figure 20)", "root mean square, relative", errors, "rms_rel"))
+    return [(title, "bodies N", y, "log", _lines(rows, value)) for title, y, rows, value in wanted]
+
+
+def _lines(rows, value):
+    lines = []
+    for number, m in enumerate(MOST):
+        for kind, style in zip(KINDS, ("-", "--"), strict=False):
+            found = [row for row in rows if (row["method"], row["robot"]) == (m, kind)]
+            points = [(int(row["bodies"]), float(row[value])) for row in found if float(row[value])]
+            if points:
+                lines.append((m if kind == KINDS[0] else None, *zip(*points, strict=True), f"C{number}{style}"))
+    return lines
+
+
+def report(counts, errors, clock, slopes):
+    """The tables as lines of text."""
+    lines = ["Second partials of forward dynamics: log(y) = A log(N) + B", f"{'':46}{'from':>5}{'to':>4}{'A':>7}{'B':>8}"]
+    for row in slopes:
+        head = f"{row['of']:13}{row['robot']:8}{row['method']:25}{row['smallest']:>5}{row['largest']:>4}"
+        note = f"  {row['unsteady']} not steady" if int(row["unsteady"]) else ""
+        told = f"  N^{row['published order']} published" if row["published order"] else ""
+        lines.append(f"{head}{row['A']:>7}{row['B']:>8}{told}{note}")
+    lines += ["", "Over spatial_vector: operations, time (? not steady), and error: largest and root mean square, relative"]
+    timed = {(row["by"], row["robot"], row["bodies"], row["method"]): row for row in clock}
+    off = {(row["robot"], row["bodies"], row["method"]): row for row in errors}
+    own = {(row["robot"], row["bodies"]): int(row[OF_OPERATIONS]) for row in counts if row["method"] == OWN}
+    for row in counts:
+        key = row["robot"], row["bodies"], row["method"]
+        cells = f"{int(row[OF_OPERATIONS]) / own[key[:2]]:9.2f}"
+        for by in (MACHINE, COMPILED):
+            time = timed.get((by, *key))
+            cells += f"{float(time['ratio']):10.2f}{' ' if time['steady'] == 'yes' else '?'}" if time else f"{'-':>11}"
+        if key in off:
+            cells += f"{float(off[key]['max_rel']):11.1e}{float(off[key]['rms_rel']):9.1e}"
+        lines.append(f"{key[0]:7}{key[1]:>3}  {key[2]:22}{int(row[OF_OPERATIONS]):>12}{cells}")
+    return lines
