@@ -1,7 +1,8 @@
 """Arithmetic operations of Functions, also of those that call others: the same on every machine.
 
-Counted are scalar additions, multiplications, sines and the like, one each, as often as they are made: those of a product
-of matrices where neither operand is structurally zero, those of a called Function at every call. Copies are free.
+Counted are scalar additions, multiplications, sines and the like, one each, as often as they are made: those of a
+product of matrices where neither operand is structurally zero, those of a called Function at every call. Copies are
+free.
 """
 
 import casadi as ca

@@ -55,8 +55,8 @@ def run(out, quick=False, progress=None, executor="serial", only=None):
 
     out: folder for sizes.csv, times.csv, slopes.csv, singh.png (rows that the same code left there are not measured
     again); terms.csv, term_times.csv, breakdown.csv, terms.png; forward.csv, differences.csv, forward_times.csv,
-    forward_slopes.csv, forward.png; robots.csv, programs.csv, programs.png; manifest.json. quick: up to four bodies, one
-    robot. executor: where Functions are built, counted and compared; times are measured here. only: texts with
+    forward_slopes.csv, forward.png; robots.csv, programs.csv, programs.png; manifest.json. quick: up to four bodies,
+    one robot. executor: where Functions are built, counted and compared; times are measured here. only: texts with
     semicolons between them, one of which is in the name of a part of PARTS; what the others left in the folder stays.
     Raises ShapeError where no part is left.
     """
@@ -143,17 +143,17 @@ CAPTIONS = {
     "singh.png": "Instructions and times of second partials over the number of bodies; full: chains, dashed: trees.",
     "terms.png": "Terms of the second partials of forward dynamics, by products of matrices and by recursions, and "
     "what share its parts have (figures 14, 15, 18).",
-    "forward.png": "Second partials of forward dynamics by every way, over those of the paper's algorithm, and their errors "
-    "(figures 16, 17, 20).",
+    "forward.png": "Second partials of forward dynamics by every way: operations, times, both over those of the "
+    "paper's algorithm, and errors (figures 16, 17, 20).",
     "programs.png": "Second partials of robots as machine code and in the virtual machine, beside AD (figures 10, 19).",
     "slopes.csv": "Fits of log(t) = A log(N) + B, and A as published (Table III).",
     "sizes.csv": "Instructions, bytes and lines of C.",
-    "differences.csv": "The four error metrics of second partials of forward dynamics, against the bicomplex step (figure "
-    "20).",
+    "differences.csv": "The four error metrics of second partials of forward dynamics, against the bicomplex step "
+    "(figure 20).",
     "forward.csv": "Arithmetic operations of second partials of forward dynamics by every way (figure 16).",
-    "forward_times.csv": "Their times; ratios are to spatial_vector, the paper's algorithm, by the same means (figures 16, "
-    "17).",
-    "forward_slopes.csv": "Fits of log(y) = A log(N) + B, y their operations or times, and the leading power of the paper.",
+    "forward_times.csv": "Their times; ratios are to spatial_vector, the paper's algorithm, by the same means "
+    "(figures 16, 17).",
+    "forward_slopes.csv": "Fits of log(y) = A log(N) + B, y their operations or times, and the paper's leading power.",
     "terms.csv": "Arithmetic operations of the inner and the outer term by every way.",
     "term_times.csv": "Their times; ratios are to dense products.",
     "breakdown.csv": "Operations and times of the parts of second partials of forward dynamics.",

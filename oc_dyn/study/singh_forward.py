@@ -70,7 +70,7 @@ def plans(quick):
 
 
 def measure(out, quick, executor, shown):
-    """(rows of forward.csv, differences.csv, forward_times.csv, forward_slopes.csv); steps of `shown`: those of plans()."""
+    """(rows of forward.csv, differences.csv, forward_times.csv, forward_slopes.csv); steps of the bar: plans()."""
     counted, compared, timed = plans(quick)
     table = StoredTable(out / "forward.csv", ("robot", "bodies", "method"), (OF_OPERATIONS,))
     counts = fill(table, counted, count, executor, shown)
@@ -78,9 +78,7 @@ def measure(out, quick, executor, shown):
     table = StoredTable(out / "differences.csv", ("robot", "bodies", "method"), METRICS)
     errors = fill(table, compared, difference, executor, shown)
     table.close(compared)
-    clock = StoredTable(
-        out / "forward_times.csv", ("by", "robot", "bodies", "method"), (*TIMES, "rounds"), quick=quick
-    )
+    clock = StoredTable(out / "forward_times.csv", ("by", "robot", "bodies", "method"), (*TIMES, "rounds"), quick=quick)
     clock.begin()
     for group in dict.fromkeys((keys["by"], keys["robot"], keys["bodies"]) for keys in timed):
         points = [keys for keys in timed if (keys["by"], keys["robot"], keys["bodies"]) == group]
@@ -101,8 +99,8 @@ def count(robot, bodies, method):
 
 
 def built(robot, method, parted=False):
-    """casadi.Function (q, v, tau) -> second partials of forward dynamics. parted: long Functions that it calls are split,
-    to be compiled."""
+    """casadi.Function (q, v, tau) -> second partials of forward dynamics. parted: long Functions that it calls are
+    split, to be compiled."""
     if not parted or method not in _PARTED:
         return function(robot, FORWARD, method=method, name=method)
     model = canonical(robot, regroup=True)
@@ -190,7 +188,9 @@ def _slopes(path, counts, clock, first):
     for of, (rows, value) in tables.items():
         for kind in KINDS:
             for m in MOST:
-                found = [row for row in rows if (row["robot"], row["method"]) == (kind, m) and int(row["bodies"]) >= first]
+                found = [
+                    row for row in rows if (row["robot"], row["method"]) == (kind, m) and int(row["bodies"]) >= first
+                ]
                 if len(found) > 1:
                     sizes, y = ([float(row[x]) for row in found] for x in ("bodies", value))
                     A, B = np.polyfit(np.log(sizes), np.log(y), 1)
@@ -236,13 +236,19 @@ def _lines(rows, value):
 
 def report(counts, errors, clock, slopes):
     """The tables as lines of text."""
-    lines = ["Second partials of forward dynamics: log(y) = A log(N) + B", f"{'':46}{'from':>5}{'to':>4}{'A':>7}{'B':>8}"]
+    lines = [
+        "Second partials of forward dynamics: log(y) = A log(N) + B",
+        f"{'':46}{'from':>5}{'to':>4}{'A':>7}{'B':>8}",
+    ]
     for row in slopes:
         head = f"{row['of']:13}{row['robot']:8}{row['method']:25}{row['smallest']:>5}{row['largest']:>4}"
         note = f"  {row['unsteady']} not steady" if int(row["unsteady"]) else ""
         told = f"  N^{row['published order']} published" if row["published order"] else ""
         lines.append(f"{head}{row['A']:>7}{row['B']:>8}{told}{note}")
-    lines += ["", "Over spatial_vector: operations, time (? not steady), and error: largest and root mean square, relative"]
+    lines += [
+        "",
+        "Over spatial_vector: operations, time (? not steady), and error: largest and root mean square, relative",
+    ]
     timed = {(row["by"], row["robot"], row["bodies"], row["method"]): row for row in clock}
     off = {(row["robot"], row["bodies"], row["method"]): row for row in errors}
     own = {(row["robot"], row["bodies"]): int(row[OF_OPERATIONS]) for row in counts if row["method"] == OWN}

@@ -1,6 +1,6 @@
 """Second partials of named robots: instructions, and times as machine code and in CasADi's virtual machine, against AD:
-figures 10 and 19 of Singh et al. 2023. The paper's robots are a double pendulum, UR3, HyQ, Atlas and Talos; here are the
-first, the Panda, UR5, HyQ, Talos, embedded ones, and a humanoid of as many degrees of freedom as Atlas.
+figures 10 and 19 of Singh et al. 2023. The paper's robots are a double pendulum, UR3, HyQ, Atlas and Talos; here are
+the first, the Panda, UR5, HyQ, Talos, embedded ones, and a humanoid of as many degrees of freedom as Atlas.
 
 spatial_vector is the paper's algorithm, IDSVA-SO and FDSVA-SO. ad is one Jacobian of first partials, those of the
 method composite; ad_of_theirs that of the paper's own first partials (IDSVA), which the paper takes. ad_pure is AD of
@@ -188,7 +188,11 @@ def plot(rows, path):
 
 def report(rows, counts=()):
     """The tables as lines of text."""
-    lines = ["Second partials of robots: instructions, operations, and these over those of AD of first partials"] if counts else []
+    lines = (
+        ["Second partials of robots: instructions, operations, and these over those of AD of first partials"]
+        if counts
+        else []
+    )
     for row in counts:
         wanted = row["quantity"], row["robot"], "ad"
         ad = [x for x in counts if (x["quantity"], x["robot"], x["method"]) == wanted]

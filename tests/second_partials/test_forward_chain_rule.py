@@ -73,8 +73,8 @@ def test_inverse_is_differentiated_as_by_ad(size):
         assert np.abs(a - b).max() < 1e-12 * np.abs(b).max()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["chain", "spherical"])
-@pytest.mark.sample("chain")
 def test_agrees_with_bicomplex_steps(name):
     """Also where the steps within one joint do not commute."""
     r = od.robots.chain(3) if name == "chain" else robot(name)

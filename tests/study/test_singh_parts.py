@@ -123,7 +123,8 @@ def test_ad_of_the_papers_first_partials():
     """What it is compared with is another way to the same tensors."""
     robot = od.robots.planar_2r()
     q, (v, dv) = robot.random_configuration(1), np.random.default_rng(1).normal(size=(2, 2))
-    f, wanted = singh_programs.made(INVERSE, robot, singh_programs.THEIRS), od.function(robot, INVERSE, method="ad_pure")
+    f = singh_programs.made(INVERSE, robot, singh_programs.THEIRS)
+    wanted = od.function(robot, INVERSE, method="ad_pure")
     for a, b in zip(f.call([q, v, dv]), wanted.call([q, v, dv]), strict=True):
         assert np.abs(np.array(a - b)).max() < 1e-12
 
