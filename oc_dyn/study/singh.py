@@ -54,8 +54,8 @@ def run(out, quick=False, progress=None, executor="serial", only=None):
     """Measure, fit and draw; returns the report as a text.
 
     out: folder for sizes.csv, times.csv, slopes.csv, singh.png (rows that the same code left there are not measured
-    again); terms.csv, term_times.csv, breakdown.csv, terms.png; forward.csv, differences.csv, forward_times.csv,
-    forward_slopes.csv, forward.png; robots.csv, programs.csv, programs.png; manifest.json. quick: up to four bodies,
+    again); terms.csv, term_times.csv, breakdown.csv, terms.png; forward.csv, forward_times.csv, forward_slopes.csv,
+    forward.png; robots.csv, programs.csv, programs.png; manifest.json. quick: up to four bodies,
     one robot. executor: where Functions are built, counted and compared; times are measured here. only: texts with
     semicolons between them, one of which is in the name of a part of PARTS; what the others left in the folder stays.
     Raises ShapeError where no part is left.
@@ -120,9 +120,9 @@ def _run_terms(out, quick, executor, shown):
 def _run_forward(out, quick, executor, shown):
     from .paper_figures import plot_series
 
-    counts, errors, clock, slopes = singh_forward.measure(out, quick, executor, shown)
-    plot_series(singh_forward.panels(counts, errors, clock), out / "forward.png", singh_forward.TITLE)
-    return singh_forward.report(counts, errors, clock, slopes), {}
+    counts, clock, slopes = singh_forward.measure(out, quick, executor, shown)
+    plot_series(singh_forward.panels(counts, clock), out / "forward.png", singh_forward.TITLE)
+    return singh_forward.report(counts, clock, slopes), {}
 
 
 def _run_robots(out, quick, executor, shown):
@@ -148,9 +148,8 @@ CAPTIONS = {
     "programs.png": "Second partials of robots as machine code and in the virtual machine, beside AD (figures 10, 19).",
     "slopes.csv": "Fits of log(t) = A log(N) + B, and A as published (Table III).",
     "sizes.csv": "Instructions, bytes and lines of C.",
-    "differences.csv": "The four error metrics of second partials of forward dynamics, against the bicomplex step "
-    "(figure 20).",
-    "forward.csv": "Arithmetic operations of second partials of forward dynamics by every way (figure 16).",
+    "forward.csv": "Arithmetic operations of second partials of forward dynamics by every way (figure 16), and four "
+    "metrics of the error against the bicomplex step (figure 20).",
     "forward_times.csv": "Their times; ratios are to spatial_vector, the paper's algorithm, by the same means "
     "(figures 16, 17).",
     "forward_slopes.csv": "Fits of log(y) = A log(N) + B, y their operations or times, and the paper's leading power.",

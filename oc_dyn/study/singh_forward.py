@@ -33,9 +33,9 @@ from .operation_counts import operations
 from .second_order import FORWARD, METRICS, metrics
 
 MOST = {  # ways, and the numbers of bodies up to which they are built in seconds, or evaluated within some
+    "bicomplex": 40,
     "spatial_vector": 40,
     "chain_rule": 40,
-    "bicomplex": 40,
     "finite_difference_1": 40,
     "finite_difference_2": 40,
     "composite": 12,
@@ -45,9 +45,9 @@ OWN, REFERENCE = "spatial_vector", "bicomplex"
 KINDS, SIZES, QUICK = ("chain", "tree"), (2, 4, 6, 8, 12, 16, 24, 32, 40), (2, 3)
 FIRST = 4  # bodies from which on slopes are fitted
 MACHINE, COMPILED = "interpreted", "compiled"
-MOST_COMPILED = 12  # bodies: beyond, a compiler takes minutes for each size
+MOST_COMPILED = dict.fromkeys(MOST, 12) | {"composite": 8, "ad": 8}  # beyond, a compiler takes minutes
 FLAGS = ("-O3", "-march=native")
-ROUNDS, LONGEST = 15, 60.0  # LONGEST [s] that all rounds of one size may take, though there are at least FEWEST
+ROUNDS, LONGEST = 15, 40.0  # LONGEST [s] that all rounds of one size may take, though there are at least FEWEST
 FEWEST = 5
 OF_OPERATIONS = "operations"
 PUBLISHED = {OWN: 4, "chain_rule": 3, "bicomplex": 3, "finite_difference_1": 3}  # section VII: leading powers of N
@@ -55,7 +55,7 @@ TITLE = "Second partials of forward dynamics (full: chains, dashed: binary trees
 
 
 def plans(quick):
-    """Points of forward.csv, differences.csv and forward_times.csv: lists of {key: value}."""
+    """Points of forward.csv and forward_times.csv: lists of {key: value}."""
     counted = [
         {"robot": kind, "bodies": n, "method": m}
         for kind in KINDS
@@ -63,21 +63,19 @@ def plans(quick):
         for m, most in MOST.items()
         if n <= most
     ]
-    compared = [keys for keys in counted if keys["method"] != REFERENCE]
-    forms = {MACHINE: max(SIZES)} | ({COMPILED: MOST_COMPILED} if compiler() and not quick else {})
-    timed = [{"by": by, **keys} for by, most in forms.items() for keys in counted if keys["bodies"] <= most]
-    return counted, compared, timed
+    forms = {MACHINE: MOST} | ({COMPILED: MOST_COMPILED} if compiler() and not quick else {})
+    timed = [
+        {"by": by, **keys} for by, most in forms.items() for keys in counted if keys["bodies"] <= most[keys["method"]]
+    ]
+    return counted, timed
 
 
 def measure(out, quick, executor, shown):
-    """(rows of forward.csv, differences.csv, forward_times.csv, forward_slopes.csv); steps of the bar: plans()."""
-    counted, compared, timed = plans(quick)
-    table = StoredTable(out / "forward.csv", ("robot", "bodies", "method"), (OF_OPERATIONS,))
+    """(rows of forward.csv, of forward_times.csv, of forward_slopes.csv); steps of the bar: the lengths of plans()."""
+    counted, timed = plans(quick)
+    table = StoredTable(out / "forward.csv", ("robot", "bodies", "method"), (OF_OPERATIONS, *METRICS))
     counts = fill(table, counted, count, executor, shown)
     table.close(counted)
-    table = StoredTable(out / "differences.csv", ("robot", "bodies", "method"), METRICS)
-    errors = fill(table, compared, difference, executor, shown)
-    table.close(compared)
     clock = StoredTable(out / "forward_times.csv", ("by", "robot", "bodies", "method"), (*TIMES, "rounds"), quick=quick)
     clock.begin()
     for group in dict.fromkeys((keys["by"], keys["robot"], keys["bodies"]) for keys in timed):
@@ -90,12 +88,36 @@ def measure(out, quick, executor, shown):
         shown.update(len(points))
     clock.close(timed)
     slopes = _slopes(out / "forward_slopes.csv", counts, clock.rows, QUICK[0] if quick else FIRST)
-    return counts, errors, clock.rows, slopes
+    return counts, clock.rows, slopes
 
 
 def count(robot, bodies, method):
-    """{"operations"} of a way."""
-    return {OF_OPERATIONS: operations(built(robots.by_name(f"{robot}:{bodies}"), method))}
+    """{"operations"} of a way, and its four metrics against the bicomplex step at a random state."""
+    f = _function(robot, bodies, method)
+    facts = {OF_OPERATIONS: operations(f), **dict.fromkeys(METRICS, "")}
+    if method == REFERENCE:
+        return facts
+    found = metrics(_tensors(f, robot, bodies), _reference(robot, bodies))
+    return facts | {k: f"{x:.3e}" for k, x in found.items()}
+
+
+@lru_cache(
+    maxsize=1
+)  # complete: the Function depends on these three alone; the reference is counted, then compared with
+def _function(robot, bodies, method):
+    return built(robots.by_name(f"{robot}:{bodies}"), method)
+
+
+@lru_cache(maxsize=2)  # complete: robot and state depend on these two alone
+def _reference(robot, bodies):
+    return _tensors(_function(robot, bodies, REFERENCE), robot, bodies)
+
+
+def _tensors(f, robot, bodies):
+    """Tensors at a random state of so many bodies."""
+    q = robots.by_name(f"{robot}:{bodies}").random_configuration(bodies)
+    v, tau = np.random.default_rng(bodies).normal(size=(2, bodies))
+    return [np.array(x) for x in f.call([q, v, tau])]
 
 
 def built(robot, method, parted=False):
@@ -138,27 +160,6 @@ _PARTED = {
 
 def _every(model):
     return ca.Sparsity.dense(model.robot.nv**2, model.robot.nv)
-
-
-# -- errors --------------------------------------------------------------------------------------------------------
-
-
-def difference(robot, bodies, method):
-    """The four metrics of a way, against the bicomplex step."""
-    found = metrics(_tensors(robot, bodies, method), _reference(robot, bodies))
-    return {k: f"{x:.3e}" for k, x in found.items()}
-
-
-@lru_cache(maxsize=2)  # complete: robot and state depend on these two alone
-def _reference(robot, bodies):
-    return _tensors(robot, bodies, REFERENCE)
-
-
-def _tensors(robot, bodies, method):
-    """Tensors at a random state of so many bodies."""
-    r = robots.by_name(f"{robot}:{bodies}")
-    q, (v, tau) = r.random_configuration(bodies), np.random.default_rng(bodies).normal(size=(2, bodies))
-    return [np.array(x) for x in built(r, method).call([q, v, tau])]
 
 
 # -- times ---------------------------------------------------------------------------------------------------------
@@ -204,7 +205,7 @@ def _slopes(path, counts, clock, first):
 # -- telling -------------------------------------------------------------------------------------------------------
 
 
-def panels(counts, errors, clock):
+def panels(counts, clock):
     """Panels of plot_series: operations and times, both over those of the paper's algorithm, and errors."""
     by = {x: [row for row in clock if row["by"] == x] for x in (MACHINE, COMPILED)}
     own = {(row["robot"], row["bodies"]): float(row[OF_OPERATIONS]) for row in counts if row["method"] == OWN}
@@ -219,7 +220,7 @@ def panels(counts, errors, clock):
                 (f"time, {x} (figure 16)", "µs of a call", rows, "microseconds"),
                 (f"time over that of spatial_vector, {x} (figure 17)", "ratio", rows, "ratio"),
             ]
-    wanted.append(("error against the bicomplex step (figure 20)", "root mean square, relative", errors, "rms_rel"))
+    wanted.append(("error against the bicomplex step (figure 20)", "root mean square, relative", counts, "rms_rel"))
     return [(title, "bodies N", y, "log", _lines(rows, value)) for title, y, rows, value in wanted]
 
 
@@ -228,13 +229,13 @@ def _lines(rows, value):
     for number, m in enumerate(MOST):
         for kind, style in zip(KINDS, ("-", "--"), strict=False):
             found = [row for row in rows if (row["method"], row["robot"]) == (m, kind)]
-            points = [(int(row["bodies"]), float(row[value])) for row in found if float(row[value])]
+            points = [(int(row["bodies"]), float(row[value])) for row in found if float(row[value] or 0)]
             if points:
                 lines.append((m if kind == KINDS[0] else None, *zip(*points, strict=True), f"C{number}{style}"))
     return lines
 
 
-def report(counts, errors, clock, slopes):
+def report(counts, clock, slopes):
     """The tables as lines of text."""
     lines = [
         "Second partials of forward dynamics: log(y) = A log(N) + B",
@@ -250,7 +251,6 @@ def report(counts, errors, clock, slopes):
         "Over spatial_vector: operations, time (? not steady), and error: largest and root mean square, relative",
     ]
     timed = {(row["by"], row["robot"], row["bodies"], row["method"]): row for row in clock}
-    off = {(row["robot"], row["bodies"], row["method"]): row for row in errors}
     own = {(row["robot"], row["bodies"]): int(row[OF_OPERATIONS]) for row in counts if row["method"] == OWN}
     for row in counts:
         key = row["robot"], row["bodies"], row["method"]
@@ -258,7 +258,7 @@ def report(counts, errors, clock, slopes):
         for by in (MACHINE, COMPILED):
             time = timed.get((by, *key))
             cells += f"{float(time['ratio']):10.2f}{' ' if time['steady'] == 'yes' else '?'}" if time else f"{'-':>11}"
-        if key in off:
-            cells += f"{float(off[key]['max_rel']):11.1e}{float(off[key]['rms_rel']):9.1e}"
+        if row["max_rel"]:
+            cells += f"{float(row['max_rel']):11.1e}{float(row['rms_rel']):9.1e}"
         lines.append(f"{key[0]:7}{key[1]:>3}  {key[2]:22}{int(row[OF_OPERATIONS]):>12}{cells}")
     return lines

@@ -40,11 +40,11 @@ def test_operations_of_what_is_not_known_are_refused():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("method", ["spatial_vector", "bicomplex", "finite_difference_1", "finite_difference_2"])
+@pytest.mark.parametrize("method", ["spatial_vector", "bicomplex", "finite_difference_2"])
 def test_what_is_compiled_is_the_same(method):
     """In parts, and without them."""
-    robot = od.robots.tree(6)
-    q, (v, tau) = robot.random_configuration(3), np.random.default_rng(3).normal(size=(2, 6))
+    robot = od.robots.tree(4)
+    q, (v, tau) = robot.random_configuration(3), np.random.default_rng(3).normal(size=(2, 4))
     one, other = (singh_forward.built(robot, method, parted) for parted in (False, True))
     assert len(other.find_functions()) > len(one.find_functions())
     for a, b in zip(one.call([q, v, tau]), other.call([q, v, tau]), strict=True):
@@ -73,7 +73,8 @@ def test_tables_resume_and_parts_run_alone(monkeypatch, tmp_path):
     found = {r["bodies"]: int(r["operations"]) for r in counts if r["method"] == "chain_rule"}
     A = np.log(found["3"] / found["2"]) / np.log(1.5)
     assert float(slopes["operations", "chain_rule"]["A"]) == pytest.approx(A, abs=0.01)
-    assert all(float(r["max_rel"]) < 1e-11 for r in read(tmp_path / "differences.csv"))
+    assert all(float(r["max_rel"]) < 1e-11 for r in counts if r["max_rel"])
+    assert sum(not r["max_rel"] for r in counts) == 1  # the reference
     before = {path: path.read_bytes() for path in tmp_path.glob("*.csv")}
     singh_forward.measure(tmp_path, True, "serial", tqdm(disable=True))
     assert before == {path: path.read_bytes() for path in tmp_path.glob("*.csv")}

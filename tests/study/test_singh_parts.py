@@ -148,7 +148,7 @@ def test_programs_of_robots(monkeypatch, tmp_path):
         assert key not in counts or row["instructions"] == counts[key]
     assert all(int(row["operations"]) > 50 for row in counted)
     told = "\n".join(singh_programs.report(rows, counted))
-    assert "instructions, and over" in told
+    assert "instructions, operations, and" in told
     assert "not installed: " in told
     assert "no_such_compiler" in told
     before = (tmp_path / "programs.csv").read_bytes()
