@@ -57,15 +57,16 @@ def run(out, quick=False, progress=None, executor="serial", only=None):
     again); terms.csv, term_times.csv, breakdown.csv, terms.png; forward.csv, forward_times.csv, forward_slopes.csv,
     forward.png; robots.csv, programs.csv, programs.png; manifest.json. quick: up to four bodies,
     one robot. executor: where Functions are built, counted and compared; times are measured here. only: texts with
-    semicolons between them, one of which is in the name of a part of PARTS; what the others left in the folder stays.
+    semicolons between them, one of which is in the name of a part, one of parts(); what the others left there stays.
     Raises ShapeError where no part is left.
     """
     out = Path(out)
-    chosen = apart.chosen_of(list(PARTS), only, str)
+    every = parts(quick)
+    chosen = apart.chosen_of(list(every), only, str)
     told, facts = [], _facts(out) if only else {}
-    with bar(progress, sum(PARTS[name][0](quick) for name in chosen), "singh") as shown:
+    with bar(progress, sum(every[name][0] for name in chosen), "singh") as shown:
         for name in chosen:
-            lines, found = PARTS[name][1](out, quick, executor, shown)
+            lines, found = every[name][1](out, quick, executor, shown)
             told += [*lines, ""]
             command = apart.typed("singh", out, quick, only=only)
             of = manifest(command)
@@ -125,19 +126,29 @@ def _run_forward(out, quick, executor, shown):
     return singh_forward.report(counts, clock, slopes), {}
 
 
-def _run_robots(out, quick, executor, shown):
-    counted = singh_programs.count(out, quick, executor, shown)
-    programs = singh_programs.measure(out, quick, shown)
-    singh_programs.plot(programs, out / "programs.png")
-    return singh_programs.report(programs, counted), {}
+def _run_robot(name):
+    def run_one(out, quick, executor, shown):
+        counts = singh_programs.count(out, quick, name, executor, shown)
+        programs, every = singh_programs.measure(out, quick, name, shown)
+        singh_programs.plot(every, out / "programs.png")
+        return singh_programs.report(programs, counts), {}
+
+    return run_one
 
 
-PARTS = {  # name: (steps of the bar, what measures it)
-    "sizes": (lambda quick: 2 * len(_plan(quick)), _run_sizes),
-    "terms": (lambda quick: sum(map(len, singh_parts.plans(quick))), _run_terms),
-    "forward": (lambda quick: sum(map(len, singh_forward.plans(quick))), _run_forward),
-    "robots": (singh_programs.steps, _run_robots),
-}
+def parts(quick):
+    """{name: (steps of the bar, what measures it)}."""
+    return {
+        "sizes": (2 * len(_plan(quick)), _run_sizes),
+        "terms": (sum(map(len, singh_parts.plans(quick))), _run_terms),
+        "forward": (sum(map(len, singh_forward.plans(quick))), _run_forward),
+        **{
+            f"robot {name}": (singh_programs.steps(quick, name), _run_robot(name))
+            for name in singh_programs.names(quick)
+        },
+    }
+
+
 _FACTS = ("slopes", "slopes_from_bodies", "crossovers", "parts")
 CAPTIONS = {
     "singh.png": "Instructions and times of second partials over the number of bodies; full: chains, dashed: trees.",

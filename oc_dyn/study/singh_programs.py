@@ -8,6 +8,7 @@ AD. Functions that call others have operations, but no instructions.
 """
 
 import shutil
+from functools import lru_cache
 
 import casadi as ca
 import numpy as np
@@ -36,10 +37,12 @@ COUNTED = {INVERSE: ("ad", THEIRS, "ad_pure", "spatial_vector", "composite"), FO
 LARGE = "humanoid_36"  # Atlas has 36 degrees of freedom
 ROBOTS, QUICK = ("double_pendulum", "panda", "quadruped", "humanoid", LARGE), ("double_pendulum",)
 MORE = ("ur5", "hyq", "talos")  # counted, where the wheel example-robot-data is installed
+COMPILERS = ("gcc", "clang")
 LEFT_OUT = {  # 4 million instructions: 100 MB of C, hours of a compiler
-    (FORWARD, name, m) for name in (LARGE, "talos") for m in ("ad", "composite")
+    *((FORWARD, name, m) for name in (LARGE, "talos") for m in ("ad", "composite")),
+    (LARGE, COMPILERS[1]),  # a compiler takes minutes
+    (LARGE, THEIRS),
 }
-COMPILERS = ("gcc", "clang")  # LARGE by the first alone: a compiler takes minutes
 FLAGS = ("-O3", "-march=native")
 MACHINE = "interpreted"  # CasADi's virtual machine
 _KEYS = ("quantity", "robot", "method", "by")
@@ -53,24 +56,29 @@ def plan(quick):
         for name in (QUICK if quick else ROBOTS)
         for by in (MACHINE, *installed())
         for m in ways
-        if (quantity, name, m) not in LEFT_OUT and not (name == LARGE and by in COMPILERS[1:])
+        if not {(quantity, name, m), (name, by), (name, m)} & LEFT_OUT
     ]
 
 
-def steps(quick):
-    """Points of programs.csv and robots.csv."""
-    return len(plan(quick)) + len(_counted(quick))
-
-
-def _counted(quick):
-    names = QUICK if quick else (*ROBOTS, *(name for name in MORE if of_name(name)))
+def counted(quick):
+    """Points of robots.csv, likewise."""
     return [
         {"quantity": quantity, "robot": name, "method": m}
         for quantity, ways in COUNTED.items()
-        for name in names
+        for name in (QUICK if quick else (*ROBOTS, *MORE))
         for m in ways
         if (quantity, name, m) not in LEFT_OUT
     ]
+
+
+def names(quick):
+    """Names of robots; those whose files are missing are left out."""
+    return QUICK if quick else (*ROBOTS, *(name for name in MORE if of_name(name)))
+
+
+def steps(quick, name):
+    """Number of points of a robot."""
+    return sum(keys["robot"] == name for keys in (*plan(quick), *counted(quick)))
 
 
 def installed():
@@ -78,13 +86,20 @@ def installed():
     return [name for name in COMPILERS if shutil.which(name)]
 
 
-def count(out, quick, executor="serial", shown=None):
-    """Rows of robots.csv: instructions and operations."""
-    points = _counted(quick)
+def count(out, quick, name, executor="serial", shown=None):
+    """Rows of robots.csv of a robot: instructions and operations; rows of the others stay."""
+    points = counted(quick)
     table = StoredTable(out / "robots.csv", _KEYS[:3], ("dof", "instructions", "operations"), quick=quick)
-    rows = fill(table, points, _count, executor, shown)
-    table.close(points)
+    rows = fill(table, [keys for keys in points if keys["robot"] == name], _count, executor, shown)
+    _close(table, points, name)
     return rows
+
+
+def _close(table, points, name):
+    """Write a table, with the rows that were there of other robots of the plan."""
+    known = {tuple(keys[k] for k in table.keys) for keys in points if keys["robot"] != name}
+    table.keep(lambda row: tuple(row[k] for k in table.keys) in known)
+    table.close(points)
 
 
 def of_name(name):
@@ -95,17 +110,18 @@ def of_name(name):
 
 
 def _count(quantity, robot, method):
-    r = of_name(robot)
-    f = made(quantity, r, method)
-    return {"dof": r.nv, "instructions": _instructions(f), "operations": operations(f)}
+    f = made(quantity, robot, method)
+    return {"dof": of_name(robot).nv, "instructions": _instructions(f), "operations": operations(f)}
 
 
 def _instructions(f):
     return f.n_instructions() if f.is_a("SXFunction") else ""  # not of what calls Functions
 
 
-def made(quantity, robot, method, parted=False):
-    """A Function that is measured, called as its method; parted: to be compiled."""
+@lru_cache(maxsize=8)  # complete: robots of these names are the same each time
+def made(quantity, name, method, parted=False):
+    """A Function that is measured, of the robot of a name, called as its method; parted: to be compiled."""
+    robot = of_name(name)
     if method == THEIRS:
         return _of_theirs(robot)
     if quantity == FORWARD:
@@ -126,27 +142,28 @@ def _of_theirs(robot):
     return ca.Function(THEIRS, [q, v, dv], merged(tensors), ["q", "v", "dv"], names)
 
 
-def measure(out, quick, shown):
-    """Rows of programs.csv."""
+def measure(out, quick, name, shown):
+    """Rows of programs.csv of a robot; rows of the others stay."""
     points = plan(quick)
     table = StoredTable(out / "programs.csv", _KEYS, ("dof", "instructions", *TIMES), quick=quick)
     table.begin()
-    for group in dict.fromkeys((keys["quantity"], keys["robot"], keys["by"]) for keys in points):
-        of = [keys for keys in points if (keys["quantity"], keys["robot"], keys["by"]) == group]
+    for group in dict.fromkeys((keys["quantity"], keys["by"]) for keys in points if keys["robot"] == name):
+        of = [keys for keys in points if (keys["quantity"], keys["by"], keys["robot"]) == (*group, name)]
         stored = [table.known(**keys) for keys in of]
         if None in stored:
-            stored = _timed(*group, [keys["method"] for keys in of], quick)
+            stored = _timed(name, *group, [keys["method"] for keys in of], quick)
         for keys, row in zip(of, stored, strict=True):
             table.add(**{**row, **keys})
         shown.update(len(of))
-    table.close(points)
-    return table.rows
+    rows = list(table.rows)
+    _close(table, points, name)
+    return rows, table.rows
 
 
-def _timed(quantity, name, by, ways, quick):
+def _timed(name, quantity, by, ways, quick):
     """Rows of all ways, which take turns; ratios are to AD by the same compiler, where there is AD."""
     robot = of_name(name)
-    functions = [made(quantity, robot, m, parted=by != MACHINE) for m in ways]
+    functions = [made(quantity, name, m, parted=quantity == FORWARD and by != MACHINE) for m in ways]
     ports, rounds = random_ports(robot, functions), 5 if quick else 21
     longest = interpreted(functions, ports, rounds=1, calls=1).max()
     calls = int(np.clip(5e-3 / longest, 1, 40))
@@ -169,17 +186,17 @@ def plot(rows, path):
     figure.suptitle("Second partials of robots: times of a call (hatched: in CasADi's virtual machine)")
     for axes, (quantity, ways) in zip(figure.subplots(1, len(WAYS)), WAYS.items(), strict=True):
         of = [row for row in rows if row["quantity"] == quantity]
-        names = list(dict.fromkeys((row["robot"], row["dof"]) for row in of))
+        shown = list(dict.fromkeys((row["robot"], row["dof"]) for row in of))
         bars = list(dict.fromkeys((row["by"], row["method"]) for row in of))
         for number, (by, m) in enumerate(bars):
             found = [row for row in of if (row["by"], row["method"]) == (by, m)]
             values = [float(row["microseconds"]) for row in found]
-            places = np.array([names.index((row["robot"], row["dof"])) for row in found], float)
+            places = np.array([shown.index((row["robot"], row["dof"])) for row in found], float)
             places += 0.8 * ((number + 0.5) / len(bars) - 0.5)
             look = {"color": f"C{ways.index(m)}", "edgecolor": "white", "hatch": "//" if by == MACHINE else None}
             look["alpha"] = 0.6 if by == COMPILERS[1] else 1.0
             axes.bar(places, values, 0.8 / len(bars), label=f"{m}, {by}", **look)
-        axes.set_xticks(range(len(names)), [f"{name}\n({dof})" for name, dof in names], fontsize="small")
+        axes.set_xticks(range(len(shown)), [f"{name}\n({dof})" for name, dof in shown], fontsize="small")
         axes.set(title=quantity.replace("_", " "), ylabel="µs of a call", yscale="log")
         axes.grid(alpha=0.3, axis="y", which="both")
         axes.legend(fontsize="x-small", framealpha=0.5)

@@ -121,9 +121,9 @@ def test_measured_tables(small, tmp_path):
 
 def test_ad_of_the_papers_first_partials():
     """What it is compared with is another way to the same tensors."""
-    robot = od.robots.planar_2r()
+    robot = od.robots.double_pendulum()
     q, (v, dv) = robot.random_configuration(1), np.random.default_rng(1).normal(size=(2, 2))
-    f = singh_programs.made(INVERSE, robot, singh_programs.THEIRS)
+    f = singh_programs.made(INVERSE, "double_pendulum", singh_programs.THEIRS)
     wanted = od.function(robot, INVERSE, method="ad_pure")
     for a, b in zip(f.call([q, v, dv]), wanted.call([q, v, dv]), strict=True):
         assert np.abs(np.array(a - b)).max() < 1e-12
@@ -132,7 +132,8 @@ def test_ad_of_the_papers_first_partials():
 @pytest.mark.slow
 def test_programs_of_robots(monkeypatch, tmp_path):
     monkeypatch.setattr(singh_programs, "COMPILERS", ("gcc", "no_such_compiler"))
-    rows = singh_programs.measure(tmp_path, True, tqdm(disable=True))
+    rows, every = singh_programs.measure(tmp_path, True, "double_pendulum", tqdm(disable=True))
+    assert rows == every
     ways = {"interpreted", *(["gcc"] if shutil.which("gcc") else [])}
     assert {row["by"] for row in rows} == ways
     assert len(rows) == sum(map(len, singh_programs.WAYS.values())) * len(ways)
@@ -141,7 +142,7 @@ def test_programs_of_robots(monkeypatch, tmp_path):
     assert int(of[FORWARD, "composite"]["instructions"]) == f.n_instructions()
     assert of[INVERSE, "compact"]["instructions"] == of[FORWARD, "spatial_vector"]["instructions"] == ""
     assert of[INVERSE, "ad"]["ratio"] == "1"
-    counted = singh_programs.count(tmp_path, True, shown=tqdm(disable=True))
+    counted = singh_programs.count(tmp_path, True, "double_pendulum", shown=tqdm(disable=True))
     counts = {(row["quantity"], row["method"]): row["instructions"] for row in counted}
     assert set(counts) == {(q, m) for q, ways in singh_programs.COUNTED.items() for m in ways}
     for key, row in of.items():
@@ -152,7 +153,7 @@ def test_programs_of_robots(monkeypatch, tmp_path):
     assert "not installed: " in told
     assert "no_such_compiler" in told
     before = (tmp_path / "programs.csv").read_bytes()
-    singh_programs.measure(tmp_path, True, tqdm(disable=True))
+    singh_programs.measure(tmp_path, True, "double_pendulum", tqdm(disable=True))
     assert (tmp_path / "programs.csv").read_bytes() == before
     singh_programs.plot(rows, tmp_path / "programs.png")
     assert (tmp_path / "programs.png").stat().st_size > 5000
