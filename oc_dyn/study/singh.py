@@ -126,6 +126,16 @@ def _run_forward(out, quick, executor, shown):
     return singh_forward.report(counts, clock, slopes), {}
 
 
+def _run_compiled(out, quick, executor, shown):
+    from .paper_figures import plot_series
+
+    clock = singh_forward.measure_compiled(out, quick, shown)
+    if not clock:
+        return ["Second partials of forward dynamics were not compiled: there is no C compiler"], {}
+    plot_series(singh_forward.panels_compiled(clock), out / "forward_compiled.png", singh_forward.TITLE)
+    return singh_forward.report_compiled(clock), {}
+
+
 def _run_robot(name):
     def run_one(out, quick, executor, shown):
         counts = singh_programs.count(out, quick, name, executor, shown)
@@ -141,7 +151,8 @@ def parts(quick):
     return {
         "sizes": (2 * len(_plan(quick)), _run_sizes),
         "terms": (sum(map(len, singh_parts.plans(quick))), _run_terms),
-        "forward": (sum(map(len, singh_forward.plans(quick))), _run_forward),
+        "forward": (2 * len(singh_forward.plan(quick)), _run_forward),
+        "compiled forward": (len(singh_forward.plan_compiled(quick)), _run_compiled),
         **{
             f"robot {name}": (singh_programs.steps(quick, name), _run_robot(name))
             for name in singh_programs.names(quick)
@@ -156,12 +167,14 @@ CAPTIONS = {
     "what share its parts have (figures 14, 15, 18).",
     "forward.png": "Second partials of forward dynamics by every way: operations, times, both over those of the "
     "paper's algorithm, and errors (figures 16, 17, 20).",
+    "forward_compiled.png": "Their times as machine code, up to the sizes that compile in minutes.",
     "programs.png": "Second partials of robots as machine code and in the virtual machine, beside AD (figures 10, 19).",
     "slopes.csv": "Fits of log(t) = A log(N) + B, and A as published (Table III).",
     "sizes.csv": "Instructions, bytes and lines of C.",
     "forward.csv": "Arithmetic operations of second partials of forward dynamics by every way (figure 16), and four "
     "metrics of the error against the bicomplex step (figure 20).",
-    "forward_times.csv": "Their times; ratios are to spatial_vector, the paper's algorithm, by the same means "
+    "forward_compiled.csv": "Their times as machine code; ratios likewise.",
+    "forward_times.csv": "Their times in CasADi's virtual machine; ratios are to spatial_vector, the paper's algorithm "
     "(figures 16, 17).",
     "forward_slopes.csv": "Fits of log(y) = A log(N) + B, y their operations or times, and the paper's leading power.",
     "terms.csv": "Arithmetic operations of the inner and the outer term by every way.",

@@ -42,53 +42,74 @@ MOST = {  # ways, and the numbers of bodies up to which they are built in second
     "ad": 12,
 }
 OWN, REFERENCE = "spatial_vector", "bicomplex"
-KINDS, SIZES, QUICK = ("chain", "tree"), (2, 4, 6, 8, 12, 16, 24, 32, 40), (2, 3)
+KINDS, SIZES, QUICK = ("chain", "tree"), (2, 4, 6, 8, 12, 16, 24, 40), (2, 3)
 FIRST = 4  # bodies from which on slopes are fitted
-MACHINE, COMPILED = "interpreted", "compiled"
-MOST_COMPILED = dict.fromkeys(MOST, 12) | {"composite": 8, "ad": 8}  # beyond, a compiler takes minutes
+MOST_COMPILED = dict.fromkeys(MOST, 12) | {"composite": 8, "ad": 8}  # beyond, compilers take minutes
 FLAGS = ("-O3", "-march=native")
-ROUNDS, LONGEST = 15, 40.0  # LONGEST [s] that all rounds of one size may take, though there are at least FEWEST
+ROUNDS, LONGEST = 15, 25.0  # LONGEST [s] that all rounds of one size may take, though there are at least FEWEST
 FEWEST = 5
-OF_OPERATIONS = "operations"
+OF_OPERATIONS, TIME = "operations", "time"
+_KEYS = ("robot", "bodies", "method")
 PUBLISHED = {OWN: 4, "chain_rule": 3, "bicomplex": 3, "finite_difference_1": 3}  # section VII: leading powers of N
 TITLE = "Second partials of forward dynamics (full: chains, dashed: binary trees)"
 
 
-def plans(quick):
-    """Points of forward.csv and forward_times.csv: lists of {key: value}."""
-    counted = [
+def plan(quick):
+    """Points of forward.csv and forward_times.csv, a list of {key: value}."""
+    return [
         {"robot": kind, "bodies": n, "method": m}
         for kind in KINDS
         for n in (QUICK if quick else SIZES)
         for m, most in MOST.items()
         if n <= most
     ]
-    forms = {MACHINE: MOST} | ({COMPILED: MOST_COMPILED} if compiler() and not quick else {})
-    timed = [
-        {"by": by, **keys} for by, most in forms.items() for keys in counted if keys["bodies"] <= most[keys["method"]]
-    ]
-    return counted, timed
+
+
+def plan_compiled(quick):
+    """Points of forward_compiled.csv; none without a C compiler."""
+    most = {m: 2 for m in MOST} if quick else MOST_COMPILED
+    return [keys for keys in plan(quick) if compiler() and keys["bodies"] <= most[keys["method"]]]
 
 
 def measure(out, quick, executor, shown):
-    """(rows of forward.csv, of forward_times.csv, of forward_slopes.csv); steps of the bar: the lengths of plans()."""
-    counted, timed = plans(quick)
-    table = StoredTable(out / "forward.csv", ("robot", "bodies", "method"), (OF_OPERATIONS, *METRICS))
-    counts = fill(table, counted, count, executor, shown)
-    table.close(counted)
-    clock = StoredTable(out / "forward_times.csv", ("by", "robot", "bodies", "method"), (*TIMES, "rounds"), quick=quick)
-    clock.begin()
-    for group in dict.fromkeys((keys["by"], keys["robot"], keys["bodies"]) for keys in timed):
-        points = [keys for keys in timed if (keys["by"], keys["robot"], keys["bodies"]) == group]
-        stored = [clock.known(**keys) for keys in points]
-        if None in stored:
-            stored = _timed(*group, [keys["method"] for keys in points], quick)
-        for keys, row in zip(points, stored, strict=True):
-            clock.add(**{**row, **keys})
-        shown.update(len(points))
-    clock.close(timed)
+    """(rows of forward.csv, of forward_times.csv, of forward_slopes.csv); steps of the bar: two for each point."""
+    points = plan(quick)
+    table = StoredTable(out / "forward.csv", _KEYS, (OF_OPERATIONS, *METRICS))
+    clock = StoredTable(out / "forward_times.csv", _KEYS, (*TIMES, "rounds"), quick=quick)
+    counts = []
+    for group in _groups(points):
+        counts += fill(table, group, count, executor, shown)
+        _fill_timed(clock, group, False, quick, shown)
+    table.close(points)
+    clock.close(points)
     slopes = _slopes(out / "forward_slopes.csv", counts, clock.rows, QUICK[0] if quick else FIRST)
     return counts, clock.rows, slopes
+
+
+def measure_compiled(out, quick, shown):
+    """Rows of forward_compiled.csv."""
+    points = plan_compiled(quick)
+    clock = StoredTable(out / "forward_compiled.csv", _KEYS, (*TIMES, "rounds"), quick=quick)
+    clock.begin()
+    for group in _groups(points):
+        _fill_timed(clock, group, True, quick, shown)
+    clock.close(points)
+    return clock.rows
+
+
+def _groups(points):
+    """Points of the same robot, group by group."""
+    names = dict.fromkeys((keys["robot"], keys["bodies"]) for keys in points)
+    return [[keys for keys in points if (keys["robot"], keys["bodies"]) == name] for name in names]
+
+
+def _fill_timed(clock, group, compiled, quick, shown):
+    stored = [clock.known(**keys) for keys in group]
+    if None in stored:
+        stored = _timed(group[0]["robot"], group[0]["bodies"], [keys["method"] for keys in group], compiled, quick)
+    for keys, row in zip(group, stored, strict=True):
+        clock.add(**{**row, **keys})
+    shown.update(len(group))
 
 
 def count(robot, bodies, method):
@@ -165,15 +186,15 @@ def _every(model):
 # -- times ---------------------------------------------------------------------------------------------------------
 
 
-def _timed(by, kind, bodies, methods, quick):
-    """Rows of forward_times.csv of all ways, which take turns."""
+def _timed(kind, bodies, methods, compiled, quick):
+    """Rows of all ways, which take turns; ratios are to the paper's algorithm."""
     robot = robots.by_name(f"{kind}:{bodies}")
-    runs = [built(robot, m, parted=by == COMPILED) for m in methods]
+    runs = [built(robot, m, parted=True) if compiled else _function(kind, bodies, m) for m in methods]
     ports = random_ports(robot, runs)
     once = interpreted(runs, ports, rounds=1, calls=1)[0]
     calls = int(np.clip(5e-3 / once.max(), 1, 40))
     rounds = 3 if quick else int(np.clip(LONGEST / (once.sum() * calls), FEWEST, ROUNDS))
-    if by == COMPILED:
+    if compiled:
         seconds = times(runs, ports, rounds, 4 * calls, FLAGS, split=True)
     else:
         seconds = interpreted(runs, ports, rounds, calls)
@@ -182,8 +203,7 @@ def _timed(by, kind, bodies, methods, quick):
 
 def _slopes(path, counts, clock, first):
     """Rows of forward_slopes.csv: A and B of log(y) = A log(N) + B for y operations or microseconds."""
-    tables = {OF_OPERATIONS: (counts, OF_OPERATIONS)}
-    tables |= {by: ([row for row in clock if row["by"] == by], "microseconds") for by in (MACHINE, COMPILED)}
+    tables = {OF_OPERATIONS: (counts, OF_OPERATIONS), TIME: (clock, "microseconds")}
     names = ("smallest", "largest", "A", "B", "unsteady", "published order")
     table = StoredTable(path, ("of", "robot", "method"), names)
     for of, (rows, value) in tables.items():
@@ -207,21 +227,28 @@ def _slopes(path, counts, clock, first):
 
 def panels(counts, clock):
     """Panels of plot_series: operations and times, both over those of the paper's algorithm, and errors."""
-    by = {x: [row for row in clock if row["by"] == x] for x in (MACHINE, COMPILED)}
     own = {(row["robot"], row["bodies"]): float(row[OF_OPERATIONS]) for row in counts if row["method"] == OWN}
     over = [{**row, "over": float(row[OF_OPERATIONS]) / own[row["robot"], row["bodies"]]} for row in counts]
     wanted = [
         ("operations (figure 16)", "operations", counts, OF_OPERATIONS),
         ("operations over those of spatial_vector (figure 17)", "ratio", over, "over"),
+        *_of_times("CasADi's virtual machine", clock),
+        ("error against the bicomplex step (figure 20)", "root mean square, relative", counts, "rms_rel"),
     ]
-    for x, rows in by.items():
-        if rows:
-            wanted += [
-                (f"time, {x} (figure 16)", "µs of a call", rows, "microseconds"),
-                (f"time over that of spatial_vector, {x} (figure 17)", "ratio", rows, "ratio"),
-            ]
-    wanted.append(("error against the bicomplex step (figure 20)", "root mean square, relative", counts, "rms_rel"))
     return [(title, "bodies N", y, "log", _lines(rows, value)) for title, y, rows, value in wanted]
+
+
+def panels_compiled(clock):
+    """Panels of plot_series: times as machine code, and over those of the paper's algorithm."""
+    of = _of_times(f"compiled, {' '.join(FLAGS)}", clock)
+    return [(title, "bodies N", y, "log", _lines(rows, value)) for title, y, rows, value in of]
+
+
+def _of_times(how, clock):
+    return [
+        (f"time, {how} (figure 16)", "µs of a call", clock, "microseconds"),
+        (f"time over that of spatial_vector, {how} (figure 17)", "ratio", clock, "ratio"),
+    ]
 
 
 def _lines(rows, value):
@@ -246,19 +273,28 @@ def report(counts, clock, slopes):
         note = f"  {row['unsteady']} not steady" if int(row["unsteady"]) else ""
         told = f"  N^{row['published order']} published" if row["published order"] else ""
         lines.append(f"{head}{row['A']:>7}{row['B']:>8}{told}{note}")
-    lines += [
-        "",
-        "Over spatial_vector: operations, time (? not steady), and error: largest and root mean square, relative",
-    ]
-    timed = {(row["by"], row["robot"], row["bodies"], row["method"]): row for row in clock}
+    lines += ["", "Over spatial_vector: operations, time (? not steady); error: largest and root mean square, relative"]
+    timed = {tuple(row[k] for k in _KEYS): row for row in clock}
     own = {(row["robot"], row["bodies"]): int(row[OF_OPERATIONS]) for row in counts if row["method"] == OWN}
     for row in counts:
-        key = row["robot"], row["bodies"], row["method"]
-        cells = f"{int(row[OF_OPERATIONS]) / own[key[:2]]:9.2f}"
-        for by in (MACHINE, COMPILED):
-            time = timed.get((by, *key))
-            cells += f"{float(time['ratio']):10.2f}{' ' if time['steady'] == 'yes' else '?'}" if time else f"{'-':>11}"
+        cells = f"{int(row[OF_OPERATIONS]):>12}{int(row[OF_OPERATIONS]) / own[row['robot'], row['bodies']]:9.2f}"
+        cells += _ratio(timed[tuple(row[k] for k in _KEYS)])
         if row["max_rel"]:
             cells += f"{float(row['max_rel']):11.1e}{float(row['rms_rel']):9.1e}"
-        lines.append(f"{key[0]:7}{key[1]:>3}  {key[2]:22}{int(row[OF_OPERATIONS]):>12}{cells}")
+        lines.append(f"{row['robot']:7}{row['bodies']:>3}  {row['method']:22}{cells}")
     return lines
+
+
+def report_compiled(clock):
+    """The table as lines of text."""
+    lines = [
+        f"Second partials of forward dynamics, compiled ({' '.join(FLAGS)}): time, over spatial_vector (? not steady)"
+    ]
+    for row in clock:
+        head = f"{row['robot']:7}{row['bodies']:>3}  {row['method']:22}"
+        lines.append(f"{head}{float(row['microseconds']):12.2f} µs{_ratio(row)}")
+    return lines
+
+
+def _ratio(row):
+    return f"{float(row['ratio']):9.2f}{' ' if row['steady'] == 'yes' else '?'}"

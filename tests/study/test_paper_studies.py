@@ -161,7 +161,7 @@ def check_singh(out, told):
     exact = [r for r in read(out / "forward.csv") if r["max_rel"] and not r["method"].startswith("finite")]
     assert {r["method"] for r in exact} == {"spatial_vector", "chain_rule"}
     assert all(float(r["max_rel"]) < 1e-12 for r in exact)
-    assert {"forward.png", "terms.png", "programs.png", "singh.png"} == {p.name for p in out.glob("*.png")}
+    assert {"forward.png", "terms.png", "programs.png", "singh.png"} <= {p.name for p in out.glob("*.png")}
     facts = json.loads((out / "manifest.json").read_text(encoding="utf-8"))
     crossed = facts["crossovers"]
     assert set(facts["parts"]) == set(singh.parts(quick=True))

@@ -58,17 +58,21 @@ def test_tables_resume_and_parts_run_alone(monkeypatch, tmp_path):
     monkeypatch.setattr(singh_forward, "MOST", {"spatial_vector": 3, "chain_rule": 3, "bicomplex": 2})
     (tmp_path / "manifest.json").write_text(json.dumps({"crossovers": [1], "other": 2}))
     told = singh.run(tmp_path, quick=True, progress=False, only="forward")
-    assert "spatial_vector" in told
+    assert "N^3 published" in told
     facts = json.loads((tmp_path / "manifest.json").read_text())
     assert facts["crossovers"] == [1]  # of an earlier run of another part
-    assert set(facts["parts"]) == {"forward"}
+    assert set(facts["parts"]) == {"forward", "compiled forward"}
     assert "--only forward" in facts["parts"]["forward"]["command"]
     counts, clock = read(tmp_path / "forward.csv"), read(tmp_path / "forward_times.csv")
     f = od.function(od.robots.tree(3), FORWARD, method="spatial_vector")
     own = [r for r in counts if r["method"] == "spatial_vector"]
     assert int(own[1]["operations"]) == operations(f)
     assert len(counts) == len(clock) == 5
-    assert all(r["ratio"] == "1" for r in clock if r["method"] == "spatial_vector")
+    compiled = read(tmp_path / "forward_compiled.csv")
+    assert {r["bodies"] for r in compiled} == ({"2"} if singh_forward.compiler() else set())
+    for rows in (clock, compiled):
+        assert all(r["ratio"] == "1" for r in rows if r["method"] == "spatial_vector")
+        assert all(float(r["microseconds"]) > 0 for r in rows)
     slopes = {(r["of"], r["method"]): r for r in read(tmp_path / "forward_slopes.csv")}
     found = {r["bodies"]: int(r["operations"]) for r in counts if r["method"] == "chain_rule"}
     A = np.log(found["3"] / found["2"]) / np.log(1.5)
