@@ -109,7 +109,7 @@ def _swapped(tensor):
     """The tensor with its second and third axes exchanged."""
     nv = tensor.shape[1]
     places = [i + nv * k + nv * nv * j for k in range(nv) for j in range(nv) for i in range(nv)]
-    return ca.reshape(ca.vec(ca.densify(tensor))[places], nv * nv, nv)
+    return ca.reshape(ca.vec(tensor)[places], nv * nv, nv)  # zeros that the tree makes stay structural
 
 
 def _symbols(model, W, *names):
