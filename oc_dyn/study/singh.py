@@ -7,6 +7,7 @@ singh_parts; 16, 17 and 20, all ways to them, in singh_forward; 10 and 19, times
 error metrics of inverse dynamics are the study second_order.
 """
 
+from functools import partial
 from pathlib import Path
 
 import casadi as ca
@@ -136,14 +137,14 @@ def _run_compiled(out, quick, executor, shown):
     return singh_forward.report_compiled(clock), {}
 
 
-def _run_robot(name):
-    def run_one(out, quick, executor, shown):
-        counts = singh_programs.count(out, quick, name, executor, shown)
-        programs, every = singh_programs.measure(out, quick, name, shown)
-        singh_programs.plot(every, out / "programs.png")
-        return singh_programs.report(programs, counts), {}
+def _run_count(name, out, quick, executor, shown):
+    return singh_programs.report_counts(singh_programs.count(out, quick, name, executor, shown)), {}
 
-    return run_one
+
+def _run_robot(name, out, quick, executor, shown):
+    programs, every = singh_programs.measure(out, quick, name, shown)
+    singh_programs.plot(every, out / "programs.png")
+    return singh_programs.report(programs), {}
 
 
 def parts(quick):
@@ -153,11 +154,14 @@ def parts(quick):
         "terms": (sum(map(len, singh_parts.plans(quick))), _run_terms),
         "forward": (2 * len(singh_forward.plan(quick)), _run_forward),
         "compiled forward": (len(singh_forward.plan_compiled(quick)), _run_compiled),
-        **{
-            f"robot {name}": (singh_programs.steps(quick, name), _run_robot(name))
-            for name in singh_programs.names(quick)
-        },
+        **_of_robots("count", singh_programs.counted(quick), _run_count),
+        **_of_robots("robot", singh_programs.plan(quick), _run_robot),
     }
+
+
+def _of_robots(what, points, run_one):
+    names = [keys["robot"] for keys in points]
+    return {f"{what} {name}": (names.count(name), partial(run_one, name)) for name in dict.fromkeys(names)}
 
 
 _FACTS = ("slopes", "slopes_from_bodies", "crossovers", "parts")

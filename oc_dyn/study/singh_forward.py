@@ -44,7 +44,8 @@ MOST = {  # ways, and the numbers of bodies up to which they are built in second
 OWN, REFERENCE = "spatial_vector", "bicomplex"
 KINDS, SIZES, QUICK = ("chain", "tree"), (2, 4, 6, 8, 12, 16, 24, 40), (2, 3)
 FIRST = 4  # bodies from which on slopes are fitted
-MOST_COMPILED = dict.fromkeys(MOST, 12) | {"composite": 8, "ad": 8}  # beyond, compilers take minutes
+MOST_TIMED = 16  # bodies in the virtual machine: beyond, a round of all ways takes seconds
+COMPILED = {m: 8 for m in MOST if m not in ("composite", "ad")}  # these are long; beyond, compilers take minutes
 FLAGS = ("-O3", "-march=native")
 ROUNDS, LONGEST = 15, 25.0  # LONGEST [s] that all rounds of one size may take, though there are at least FEWEST
 FEWEST = 5
@@ -67,19 +68,21 @@ def plan(quick):
 
 def plan_compiled(quick):
     """Points of forward_compiled.csv; none without a C compiler."""
-    most = {m: 2 for m in MOST} if quick else MOST_COMPILED
-    return [keys for keys in plan(quick) if compiler() and keys["bodies"] <= most[keys["method"]]]
+    most = 2 if quick else max(SIZES)
+    points = [keys for keys in plan(quick) if keys["bodies"] <= min(most, COMPILED.get(keys["method"], 0))]
+    return points if compiler() else []
 
 
 def measure(out, quick, executor, shown):
-    """(rows of forward.csv, of forward_times.csv, of forward_slopes.csv); steps of the bar: two for each point."""
+    """(rows of forward.csv, of forward_times.csv, of forward_slopes.csv); steps of the bar: up to two a point."""
     points = plan(quick)
     table = StoredTable(out / "forward.csv", _KEYS, (OF_OPERATIONS, *METRICS))
     clock = StoredTable(out / "forward_times.csv", _KEYS, (*TIMES, "rounds"), quick=quick)
     counts = []
     for group in _groups(points):
         counts += fill(table, group, count, executor, shown)
-        _fill_timed(clock, group, False, quick, shown)
+        if group[0]["bodies"] <= MOST_TIMED:
+            _fill_timed(clock, group, False, quick, shown)
     table.close(points)
     clock.close(points)
     slopes = _slopes(out / "forward_slopes.csv", counts, clock.rows, QUICK[0] if quick else FIRST)
@@ -278,7 +281,8 @@ def report(counts, clock, slopes):
     own = {(row["robot"], row["bodies"]): int(row[OF_OPERATIONS]) for row in counts if row["method"] == OWN}
     for row in counts:
         cells = f"{int(row[OF_OPERATIONS]):>12}{int(row[OF_OPERATIONS]) / own[row['robot'], row['bodies']]:9.2f}"
-        cells += _ratio(timed[tuple(row[k] for k in _KEYS)])
+        time = timed.get(tuple(row[k] for k in _KEYS))
+        cells += _ratio(time) if time else f"{'-':>9} "
         if row["max_rel"]:
             cells += f"{float(row['max_rel']):11.1e}{float(row['rms_rel']):9.1e}"
         lines.append(f"{row['robot']:7}{row['bodies']:>3}  {row['method']:22}{cells}")

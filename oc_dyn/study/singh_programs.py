@@ -4,7 +4,7 @@ the first, the Panda, UR5, HyQ, Talos, embedded ones, and a humanoid of as many 
 
 spatial_vector is the paper's algorithm, IDSVA-SO and FDSVA-SO. ad is one Jacobian of first partials, those of the
 method composite; ad_of_theirs that of the paper's own first partials (IDSVA), which the paper takes. ad_pure is AD of
-AD. Functions that call others have operations, but no instructions.
+AD. Functions that call others have no instructions.
 """
 
 import shutil
@@ -23,7 +23,6 @@ from ..subexpressions import merged
 from . import singh_forward
 from .functions import TIMES, built, random_ports, summary
 from .native import interpreted, times
-from .operation_counts import operations
 from .second_order import FORWARD, INVERSE
 from .second_order import humanoid as large_humanoid
 from .second_order import robot as file_robot
@@ -33,7 +32,7 @@ WAYS = {  # timed; the first one is the reference
     INVERSE: ("ad", THEIRS, "spatial_vector", "composite", "compact"),
     FORWARD: ("ad", "spatial_vector", "composite"),
 }
-COUNTED = {INVERSE: ("ad", THEIRS, "ad_pure", "spatial_vector", "composite"), FORWARD: WAYS[FORWARD]}
+COUNTED = {INVERSE: ("ad", THEIRS, "ad_pure", "spatial_vector", "composite"), FORWARD: ("ad", "composite")}
 LARGE = "humanoid_36"  # Atlas has 36 degrees of freedom
 ROBOTS, QUICK = ("double_pendulum", "panda", "quadruped", "humanoid", LARGE), ("double_pendulum",)
 MORE = ("ur5", "hyq", "talos")  # counted, where the wheel example-robot-data is installed
@@ -61,24 +60,14 @@ def plan(quick):
 
 
 def counted(quick):
-    """Points of robots.csv, likewise."""
+    """Points of robots.csv, likewise; robots whose files are missing are left out."""
     return [
         {"quantity": quantity, "robot": name, "method": m}
         for quantity, ways in COUNTED.items()
-        for name in (QUICK if quick else (*ROBOTS, *MORE))
+        for name in (QUICK if quick else (*ROBOTS, *(name for name in MORE if of_name(name))))
         for m in ways
         if (quantity, name, m) not in LEFT_OUT
     ]
-
-
-def names(quick):
-    """Names of robots; those whose files are missing are left out."""
-    return QUICK if quick else (*ROBOTS, *(name for name in MORE if of_name(name)))
-
-
-def steps(quick, name):
-    """Number of points of a robot."""
-    return sum(keys["robot"] == name for keys in (*plan(quick), *counted(quick)))
 
 
 def installed():
@@ -87,9 +76,9 @@ def installed():
 
 
 def count(out, quick, name, executor="serial", shown=None):
-    """Rows of robots.csv of a robot: instructions and operations; rows of the others stay."""
+    """Rows of robots.csv of a robot: instructions; rows of the others stay."""
     points = counted(quick)
-    table = StoredTable(out / "robots.csv", _KEYS[:3], ("dof", "instructions", "operations"), quick=quick)
+    table = StoredTable(out / "robots.csv", _KEYS[:3], ("dof", "instructions"), quick=quick)
     rows = fill(table, [keys for keys in points if keys["robot"] == name], _count, executor, shown)
     _close(table, points, name)
     return rows
@@ -111,7 +100,7 @@ def of_name(name):
 
 def _count(quantity, robot, method):
     f = made(quantity, robot, method)
-    return {"dof": of_name(robot).nv, "instructions": _instructions(f), "operations": operations(f)}
+    return {"dof": of_name(robot).nv, "instructions": f.n_instructions()}
 
 
 def _instructions(f):
@@ -203,20 +192,20 @@ def plot(rows, path):
     figure.savefig(path, dpi=85)
 
 
-def report(rows, counts=()):
-    """The tables as lines of text."""
-    lines = (
-        ["Second partials of robots: instructions, operations, and these over those of AD of first partials"]
-        if counts
-        else []
-    )
+def report_counts(counts):
+    """The table as lines of text."""
+    lines = ["Second partials of robots: instructions, and over those of AD of first partials"]
     for row in counts:
         wanted = row["quantity"], row["robot"], "ad"
-        ad = [x for x in counts if (x["quantity"], x["robot"], x["method"]) == wanted]
+        (ad,) = (x for x in counts if (x["quantity"], x["robot"], x["method"]) == wanted)
         head = f"{row['quantity'].split('_')[0]:9}{row['robot']:16}{row['dof']:>3} dof  {row['method']:22}"
-        cells = f"{row['instructions'] or '-':>10}{row['operations']:>12}"
-        lines.append(head + cells + (f"{int(row['operations']) / int(ad[0]['operations']):7.2f}" if ad else ""))
-    lines += [f"Second partials of robots: time of a call, and over that of AD by the same means ({' '.join(FLAGS)})"]
+        lines.append(f"{head}{row['instructions']:>10}{int(row['instructions']) / int(ad['instructions']):7.2f}")
+    return lines
+
+
+def report(rows):
+    """The tables as lines of text."""
+    lines = [f"Second partials of robots: time of a call, and over that of AD by the same means ({' '.join(FLAGS)})"]
     for row in rows:
         head = f"{row['quantity'].split('_')[0]:9}{row['robot']:16}{row['dof']:>3} dof  "
         head += f"{row['method']:16}{row['by']:12}"
