@@ -64,17 +64,18 @@ def run(out, quick=False, progress=None, executor="serial", only=None):
     out = Path(out)
     every = parts(quick)
     chosen = apart.chosen_of(list(every), only, str)
-    told, facts = [], _facts(out) if only else {}
+    told = []
     with bar(progress, sum(every[name][0] for name in chosen), "singh") as shown:
-        for name in chosen:
+        for number, name in enumerate(chosen):
             lines, found = every[name][1](out, quick, executor, shown)
-            told += [*lines, ""]
-            command = apart.typed("singh", out, quick, only=only)
-            of = manifest(command)
-            facts |= found
+            told += [*lines, ""] if lines else []
+            of = manifest(apart.typed("singh", out, quick, only=only))
+            facts = (_facts(out) if only or number else {}) | found
             facts["parts"] = facts.get("parts", {}) | {name: {k: of[k] for k in ("command", "date", "git")}}
-            write_json(out / "manifest.json", manifest(command, **facts))
-    return "\n".join(told[:-1])
+            write_json(out / "manifest.json", manifest(of["command"], **facts))
+    if any("forward" in name for name in chosen):
+        told += singh_forward.finish(out, quick)
+    return "\n".join(told)
 
 
 def _facts(out):
@@ -119,22 +120,14 @@ def _run_terms(out, quick, executor, shown):
     return singh_parts.report(terms, shares, crossed), {"crossovers": crossed}
 
 
-def _run_forward(out, quick, executor, shown):
-    from .paper_figures import plot_series
-
-    counts, clock, slopes = singh_forward.measure(out, quick, executor, shown)
-    plot_series(singh_forward.panels(counts, clock), out / "forward.png", singh_forward.TITLE)
-    return singh_forward.report(counts, clock, slopes), {}
+def _run_forward(of, out, quick, executor, shown):
+    singh_forward.measure(out, quick, of, executor, shown)
+    return [], {}
 
 
-def _run_compiled(out, quick, executor, shown):
-    from .paper_figures import plot_series
-
-    clock = singh_forward.measure_compiled(out, quick, shown)
-    if not clock:
-        return ["Second partials of forward dynamics were not compiled: there is no C compiler"], {}
-    plot_series(singh_forward.panels_compiled(clock), out / "forward_compiled.png", singh_forward.TITLE)
-    return singh_forward.report_compiled(clock), {}
+def _run_times(compiled, of, out, quick, executor, shown):
+    singh_forward.measure_times(out, quick, of, compiled, shown)
+    return [], {}
 
 
 def _run_count(name, out, quick, executor, shown):
@@ -152,11 +145,17 @@ def parts(quick):
     return {
         "sizes": (2 * len(_plan(quick)), _run_sizes),
         "terms": (sum(map(len, singh_parts.plans(quick))), _run_terms),
-        "forward": (2 * len(singh_forward.plan(quick)), _run_forward),
-        "compiled forward": (len(singh_forward.plan_compiled(quick)), _run_compiled),
+        **_of_sizes("forward", singh_forward.plan(quick), _run_forward),
+        **_of_sizes("time of forward", singh_forward.plan_timed(quick), partial(_run_times, False)),
+        **_of_sizes("compiled forward", singh_forward.plan_compiled(quick), partial(_run_times, True)),
         **_of_robots("count", singh_programs.counted(quick), _run_count),
         **_of_robots("robot", singh_programs.plan(quick), _run_robot),
     }
+
+
+def _of_sizes(what, points, run_one):
+    of = singh_forward.groups(points)
+    return {f"{what} {kind} {n}": (steps, partial(run_one, (kind, n))) for (kind, n), steps in of.items()}
 
 
 def _of_robots(what, points, run_one):
@@ -171,7 +170,6 @@ CAPTIONS = {
     "what share its parts have (figures 14, 15, 18).",
     "forward.png": "Second partials of forward dynamics by every way: operations, times, both over those of the "
     "paper's algorithm, and errors (figures 16, 17, 20).",
-    "forward_compiled.png": "Their times as machine code, up to the sizes that compile in minutes.",
     "programs.png": "Second partials of robots as machine code and in the virtual machine, beside AD (figures 10, 19).",
     "slopes.csv": "Fits of log(t) = A log(N) + B, and A as published (Table III).",
     "sizes.csv": "Instructions, bytes and lines of C.",

@@ -13,6 +13,7 @@ spatial_vector in the same round; large ones are timed in fewer rounds, as the t
 bicomplex step, which no difference of numbers enters.
 """
 
+import csv
 from functools import lru_cache
 
 import casadi as ca
@@ -51,12 +52,13 @@ ROUNDS, LONGEST = 15, 25.0  # LONGEST [s] that all rounds of one size may take, 
 FEWEST = 5
 OF_OPERATIONS, TIME = "operations", "time"
 _KEYS = ("robot", "bodies", "method")
+_COUNTS, _TIMES, _COMPILED = "forward.csv", "forward_times.csv", "forward_compiled.csv"
 PUBLISHED = {OWN: 4, "chain_rule": 3, "bicomplex": 3, "finite_difference_1": 3}  # section VII: leading powers of N
 TITLE = "Second partials of forward dynamics (full: chains, dashed: binary trees)"
 
 
 def plan(quick):
-    """Points of forward.csv and forward_times.csv, a list of {key: value}."""
+    """Points of forward.csv, a list of {key: value}."""
     return [
         {"robot": kind, "bodies": n, "method": m}
         for kind in KINDS
@@ -66,6 +68,11 @@ def plan(quick):
     ]
 
 
+def plan_timed(quick):
+    """Points of forward_times.csv."""
+    return [keys for keys in plan(quick) if keys["bodies"] <= MOST_TIMED]
+
+
 def plan_compiled(quick):
     """Points of forward_compiled.csv; none without a C compiler."""
     most = 2 if quick else max(SIZES)
@@ -73,46 +80,61 @@ def plan_compiled(quick):
     return points if compiler() else []
 
 
-def measure(out, quick, executor, shown):
-    """(rows of forward.csv, of forward_times.csv, of forward_slopes.csv); steps of the bar: up to two a point."""
-    points = plan(quick)
-    table = StoredTable(out / "forward.csv", _KEYS, (OF_OPERATIONS, *METRICS))
-    clock = StoredTable(out / "forward_times.csv", _KEYS, (*TIMES, "rounds"), quick=quick)
-    counts = []
-    for group in _groups(points):
-        counts += fill(table, group, count, executor, shown)
-        if group[0]["bodies"] <= MOST_TIMED:
-            _fill_timed(clock, group, False, quick, shown)
-    table.close(points)
-    clock.close(points)
-    slopes = _slopes(out / "forward_slopes.csv", counts, clock.rows, QUICK[0] if quick else FIRST)
-    return counts, clock.rows, slopes
+def measure(out, quick, of, executor, shown):
+    """Measure rows of forward.csv of a robot, of = (kind, bodies); rows of others stay in the file."""
+    table = StoredTable(out / _COUNTS, _KEYS, (OF_OPERATIONS, *METRICS))
+    fill(table, _of(plan(quick), of), count, executor, shown)
+    close(table, plan(quick))
 
 
-def measure_compiled(out, quick, shown):
-    """Rows of forward_compiled.csv."""
-    points = plan_compiled(quick)
-    clock = StoredTable(out / "forward_compiled.csv", _KEYS, (*TIMES, "rounds"), quick=quick)
-    clock.begin()
-    for group in _groups(points):
-        _fill_timed(clock, group, True, quick, shown)
-    clock.close(points)
-    return clock.rows
-
-
-def _groups(points):
-    """Points of the same robot, group by group."""
-    names = dict.fromkeys((keys["robot"], keys["bodies"]) for keys in points)
-    return [[keys for keys in points if (keys["robot"], keys["bodies"]) == name] for name in names]
-
-
-def _fill_timed(clock, group, compiled, quick, shown):
+def measure_times(out, quick, of, compiled, shown):
+    """Likewise of forward_times.csv, or of forward_compiled.csv."""
+    points = plan_compiled(quick) if compiled else plan_timed(quick)
+    clock = StoredTable(out / (_COMPILED if compiled else _TIMES), _KEYS, (*TIMES, "rounds"), quick=quick)
+    group = _of(points, of)
     stored = [clock.known(**keys) for keys in group]
     if None in stored:
-        stored = _timed(group[0]["robot"], group[0]["bodies"], [keys["method"] for keys in group], compiled, quick)
+        stored = _timed(*of, [keys["method"] for keys in group], compiled, quick)
     for keys, row in zip(group, stored, strict=True):
         clock.add(**{**row, **keys})
     shown.update(len(group))
+    close(clock, points)
+
+
+def close(table, points):
+    """Write a table, with the rows that were there of other points of the plan."""
+    wanted = {tuple(str(keys[k]) for k in table.keys) for keys in points}
+    table.keep(lambda row: tuple(row[k] for k in table.keys) in wanted)
+    table.close(points)
+
+
+def groups(points):
+    """{(kind, bodies): number of points}."""
+    names = [(keys["robot"], keys["bodies"]) for keys in points]
+    return {name: names.count(name) for name in dict.fromkeys(names)}
+
+
+def _of(points, of):
+    return [keys for keys in points if (keys["robot"], keys["bodies"]) == of]
+
+
+def finish(out, quick):
+    """forward_slopes.csv and the figures of what is in the folder; the report as lines of text."""
+    from .paper_figures import plot_series
+
+    counts, clock, compiled = (_rows(out / name) for name in (_COUNTS, _TIMES, _COMPILED))
+    if not counts:
+        return []
+    slopes = _slopes(out / "forward_slopes.csv", counts, clock, QUICK[0] if quick else FIRST)
+    plot_series(_panels(counts, clock, compiled), out / "forward.png", TITLE)
+    return _report(counts, clock, compiled, slopes)
+
+
+def _rows(path):
+    if not path.exists():
+        return []
+    with open(path, newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
 
 
 def count(robot, bodies, method):
@@ -125,9 +147,7 @@ def count(robot, bodies, method):
     return facts | {k: f"{x:.3e}" for k, x in found.items()}
 
 
-@lru_cache(
-    maxsize=1
-)  # complete: the Function depends on these three alone; the reference is counted, then compared with
+@lru_cache(maxsize=8)  # complete: the Function depends on these three alone
 def _function(robot, bodies, method):
     return built(robots.by_name(f"{robot}:{bodies}"), method)
 
@@ -228,23 +248,22 @@ def _slopes(path, counts, clock, first):
 # -- telling -------------------------------------------------------------------------------------------------------
 
 
-def panels(counts, clock):
+def _panels(counts, clock, compiled):
     """Panels of plot_series: operations and times, both over those of the paper's algorithm, and errors."""
     own = {(row["robot"], row["bodies"]): float(row[OF_OPERATIONS]) for row in counts if row["method"] == OWN}
-    over = [{**row, "over": float(row[OF_OPERATIONS]) / own[row["robot"], row["bodies"]]} for row in counts]
+    over = [
+        {**row, "over": float(row[OF_OPERATIONS]) / own[row["robot"], row["bodies"]]}
+        for row in counts
+        if (row["robot"], row["bodies"]) in own
+    ]
     wanted = [
         ("operations (figure 16)", "operations", counts, OF_OPERATIONS),
         ("operations over those of spatial_vector (figure 17)", "ratio", over, "over"),
         *_of_times("CasADi's virtual machine", clock),
+        *_of_times(f"compiled, {' '.join(FLAGS)}", compiled),
         ("error against the bicomplex step (figure 20)", "root mean square, relative", counts, "rms_rel"),
     ]
-    return [(title, "bodies N", y, "log", _lines(rows, value)) for title, y, rows, value in wanted]
-
-
-def panels_compiled(clock):
-    """Panels of plot_series: times as machine code, and over those of the paper's algorithm."""
-    of = _of_times(f"compiled, {' '.join(FLAGS)}", clock)
-    return [(title, "bodies N", y, "log", _lines(rows, value)) for title, y, rows, value in of]
+    return [(title, "bodies N", y, "log", _lines(rows, value)) for title, y, rows, value in wanted if rows]
 
 
 def _of_times(how, clock):
@@ -265,40 +284,26 @@ def _lines(rows, value):
     return lines
 
 
-def report(counts, clock, slopes):
+def _report(counts, clock, compiled, slopes):
     """The tables as lines of text."""
-    lines = [
-        "Second partials of forward dynamics: log(y) = A log(N) + B",
-        f"{'':46}{'from':>5}{'to':>4}{'A':>7}{'B':>8}",
-    ]
+    lines = ["Second partials of forward dynamics: log(y) = A log(N) + B"]
     for row in slopes:
-        head = f"{row['of']:13}{row['robot']:8}{row['method']:25}{row['smallest']:>5}{row['largest']:>4}"
+        head = f"{row['of']:13}{row['robot']:8}{row['method']:22}"
         note = f"  {row['unsteady']} not steady" if int(row["unsteady"]) else ""
         told = f"  N^{row['published order']} published" if row["published order"] else ""
-        lines.append(f"{head}{row['A']:>7}{row['B']:>8}{told}{note}")
-    lines += ["", "Over spatial_vector: operations, time (? not steady); error: largest and root mean square, relative"]
-    timed = {tuple(row[k] for k in _KEYS): row for row in clock}
+        lines.append(f"{head}{row['smallest']:>3} to{row['largest']:>3}{row['A']:>7}{row['B']:>8}{told}{note}")
+    lines += ["", "Over spatial_vector: operations, time, time as C (? not steady); error: largest, root mean square"]
+    times_of = [{tuple(row[k] for k in _KEYS): row for row in rows} for rows in (clock, compiled)]
     own = {(row["robot"], row["bodies"]): int(row[OF_OPERATIONS]) for row in counts if row["method"] == OWN}
     for row in counts:
-        cells = f"{int(row[OF_OPERATIONS]):>12}{int(row[OF_OPERATIONS]) / own[row['robot'], row['bodies']]:9.2f}"
-        time = timed.get(tuple(row[k] for k in _KEYS))
-        cells += _ratio(time) if time else f"{'-':>9} "
+        key = tuple(row[k] for k in _KEYS)
+        cells = f"{int(row[OF_OPERATIONS]):>12}{int(row[OF_OPERATIONS]) / own.get(key[:2], np.nan):9.2f}"
+        cells += "".join(_ratio(rows.get(key)) for rows in times_of)
         if row["max_rel"]:
             cells += f"{float(row['max_rel']):11.1e}{float(row['rms_rel']):9.1e}"
         lines.append(f"{row['robot']:7}{row['bodies']:>3}  {row['method']:22}{cells}")
     return lines
 
 
-def report_compiled(clock):
-    """The table as lines of text."""
-    lines = [
-        f"Second partials of forward dynamics, compiled ({' '.join(FLAGS)}): time, over spatial_vector (? not steady)"
-    ]
-    for row in clock:
-        head = f"{row['robot']:7}{row['bodies']:>3}  {row['method']:22}"
-        lines.append(f"{head}{float(row['microseconds']):12.2f} µs{_ratio(row)}")
-    return lines
-
-
 def _ratio(row):
-    return f"{float(row['ratio']):9.2f}{' ' if row['steady'] == 'yes' else '?'}"
+    return f"{float(row['ratio']):9.2f}{' ' if row['steady'] == 'yes' else '?'}" if row else f"{'-':>9} "

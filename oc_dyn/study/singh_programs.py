@@ -80,15 +80,8 @@ def count(out, quick, name, executor="serial", shown=None):
     points = counted(quick)
     table = StoredTable(out / "robots.csv", _KEYS[:3], ("dof", "instructions"), quick=quick)
     rows = fill(table, [keys for keys in points if keys["robot"] == name], _count, executor, shown)
-    _close(table, points, name)
+    singh_forward.close(table, points)
     return rows
-
-
-def _close(table, points, name):
-    """Write a table, with the rows that were there of other robots of the plan."""
-    known = {tuple(keys[k] for k in table.keys) for keys in points if keys["robot"] != name}
-    table.keep(lambda row: tuple(row[k] for k in table.keys) in known)
-    table.close(points)
 
 
 def of_name(name):
@@ -145,7 +138,7 @@ def measure(out, quick, name, shown):
             table.add(**{**row, **keys})
         shown.update(len(of))
     rows = list(table.rows)
-    _close(table, points, name)
+    singh_forward.close(table, points)
     return rows, table.rows
 
 

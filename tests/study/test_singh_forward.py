@@ -61,8 +61,9 @@ def test_tables_resume_and_parts_run_alone(monkeypatch, tmp_path):
     assert "N^3 published" in told
     facts = json.loads((tmp_path / "manifest.json").read_text())
     assert facts["crossovers"] == [1]  # of an earlier run of another part
-    assert set(facts["parts"]) == {"forward", "compiled forward"}
-    assert "--only forward" in facts["parts"]["forward"]["command"]
+    named = {f"{what} tree {n}" for what in ("forward", "time of forward") for n in (2, 3)}
+    assert named <= set(facts["parts"])
+    assert "--only forward" in facts["parts"]["forward tree 2"]["command"]
     counts, clock = read(tmp_path / "forward.csv"), read(tmp_path / "forward_times.csv")
     f = od.function(od.robots.tree(3), FORWARD, method="spatial_vector")
     own = [r for r in counts if r["method"] == "spatial_vector"]
@@ -80,10 +81,11 @@ def test_tables_resume_and_parts_run_alone(monkeypatch, tmp_path):
     assert all(float(r["max_rel"]) < 1e-11 for r in counts if r["max_rel"])
     assert sum(not r["max_rel"] for r in counts) == 1  # the reference
     before = {path: path.read_bytes() for path in tmp_path.glob("*.csv")}
-    singh_forward.measure(tmp_path, True, "serial", tqdm(disable=True))
+    singh_forward.measure(tmp_path, True, ("tree", 2), "serial", tqdm(disable=True))  # the other one stays
+    singh_forward.measure_times(tmp_path, True, ("tree", 3), False, tqdm(disable=True))
     assert before == {path: path.read_bytes() for path in tmp_path.glob("*.csv")}
 
 
 def test_parts_that_are_not_there_are_told(tmp_path):
-    with pytest.raises(ShapeError, match="some are: sizes; terms"):
+    with pytest.raises(ShapeError, match="some are: sizes; terms; forward chain 2"):
         singh.run(tmp_path, only="figures")
