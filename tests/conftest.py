@@ -1,7 +1,9 @@
 """Of a test marked sample(k), k of its cases are in the default run, spread evenly over them, of one marked
-sample("a", "b") those with these ids; the others are slow."""
+sample("a", "b") those with these ids; the others are slow. Of one marked few(k) no more than k are tried at all, drawn
+once and for all, where OC_DYN_FUZZ is not set."""
 
 import os
+import random
 import signal
 import sys
 import threading
@@ -23,7 +25,8 @@ if sys.dont_write_bytecode:  # every process that a test starts would compile al
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 
-def pytest_collection_modifyitems(items):
+def pytest_collection_modifyitems(config, items):
+    _leave_few(config, items)
     marked = (item for item in items if item.get_closest_marker("sample"))
     for _, cases in groupby(marked, key=lambda item: item.nodeid.partition("[")[0]):
         cases = list(cases)
@@ -33,6 +36,20 @@ def pytest_collection_modifyitems(items):
         for k, item in enumerate(cases):
             if k not in chosen:
                 item.add_marker(pytest.mark.slow)
+
+
+def _leave_few(config, items):
+    marked = (item for item in items if item.get_closest_marker("few"))
+    out = set()
+    for name, cases in groupby(marked, key=lambda item: item.nodeid.partition("[")[0]):
+        cases = list(cases)
+        most, first = cases[0].get_closest_marker("few").args[0], cases[0].get_closest_marker("sample")
+        free = [item for item in cases if first is None or item.callspec.id not in first.args]  # others are asked for
+        if len(cases) > most:
+            out.update(random.Random(name).sample(free, min(len(cases) - most, len(free))))
+    if out and not os.environ.get("OC_DYN_FUZZ"):
+        config.hook.pytest_deselected(items=list(out))
+        items[:] = [item for item in items if item not in out]
 
 
 def _chosen(cases):

@@ -85,13 +85,11 @@ def test_methods_agree(quantity, name):
     _agree(quantity, robot(name), _orders(quantity)[1], name)
 
 
+@pytest.mark.few(90)
 @pytest.mark.sample(
     "inverse_dynamics-small serial",
     "frame_pose-small branching",
-    "forward_dynamics-small floating",
     "hybrid_dynamics-small prismatic",
-    "gravity-small spherical",
-    "forward_dynamics_partials-small spherical",
 )
 @pytest.mark.parametrize("name", list(SMALL))
 @pytest.mark.parametrize("quantity", [q for q in QUANTITIES if get(q).max_order != 0])

@@ -46,6 +46,7 @@ def test_limits_of_velocity_that_cannot_be_hashed():
     assert np.abs(plan.sample(1e-3).v).max() == pytest.approx(0.7, rel=5e-3)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("method", ["spatial_vector", "spatial_vector_aza"])
 def test_second_partials_of_two_models_of_one_robot(method):
     """Without gravity all accelerations at rest are zero, and so are their partials by q."""

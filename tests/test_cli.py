@@ -129,6 +129,7 @@ def test_plan_writes_what_it_says(capsys, tmp_path):
     assert str(tmp_path) not in json.dumps(facts)
 
 
+@pytest.mark.slow
 def test_quiet_prints_nothing(capfd, tmp_path):
     words = ["plan", "panda", f"--from={START}", "--to", *GOAL, *QUICK, "--out", str(tmp_path), "--quiet"]
     assert cli.main(words) == 0
@@ -136,6 +137,7 @@ def test_quiet_prints_nothing(capfd, tmp_path):
     assert (tmp_path / "plan.csv").exists()
 
 
+@pytest.mark.slow
 def test_plan_of_a_file_with_files_and_options(capsys, arm, tmp_path):
     (tmp_path / "q0.txt").write_text("[-0.5,\n 0.25]\n")
     (tmp_path / "limits.json").write_text(json.dumps({"one": {"dv": 3, "d2v": 50}, "two": {"dv": 4, "d2v": 50}}))
@@ -151,6 +153,7 @@ def test_plan_of_a_file_with_files_and_options(capsys, arm, tmp_path):
     assert np.all(used[1] <= np.array([1.5, 2.0]) * 1.001)
 
 
+@pytest.mark.slow
 def test_plan_with_unequal_limits(capsys, arm, tmp_path):
     words = ["plan", arm, "--from=-0.5,0", "--to", "0.5", "-.25", "--nodes", "10", "--continuity", "2", "--dv=-2:5"]
     status, _, err = run(capsys, *words, "--v", "3,2", "--out", tmp_path / "out")
@@ -164,6 +167,7 @@ def test_plan_with_unequal_limits(capsys, arm, tmp_path):
     assert "--tau: got '1:2:3', expected a number, or LOWER:UPPER" in err
 
 
+@pytest.mark.slow
 def test_plan_with_a_locked_joint_for_least_effort(capsys, arm, tmp_path):
     words = ["plan", arm, "--lock", "two=-0.5", "--from=0", "--to=1", "--objective", "effort", "--duration", "1.5"]
     status, _, err = run(capsys, *words, "--nodes", "8", "--continuity", "2", "--out", tmp_path / "out")
@@ -318,6 +322,7 @@ def test_interrupt_that_a_solver_turns_into_an_error(capsys, tmp_path, monkeypat
     assert signal.getsignal(signal.SIGINT) is before
 
 
+@pytest.mark.slow
 def test_as_a_process(tmp_path):
     def call(*words):
         return subprocess.run(
@@ -357,6 +362,7 @@ def test_demo(capsys, tmp_path):
     assert max(facts["plan"]["share_of_limits"].values()) == pytest.approx(1, abs=0.005)
 
 
+@pytest.mark.slow
 def test_second_opinion_notices_wrong_torques():
     plan = demo.plan(nodes=8, progress=False)
     assert demo.second_opinion(plan).ok()
@@ -389,6 +395,7 @@ def test_study_list_names_all_and_unknown_one_is_told(capsys):
 # -- where it runs --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="a shell of POSIX, and its signals")
 def test_closed_streams_are_no_error():
     command = f"'{sys.executable}' -m oc_dyn.cli list >&- <&-"
@@ -396,6 +403,7 @@ def test_closed_streams_are_no_error():
     assert (found.returncode, found.stderr) == (0, "")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="a shell of POSIX, and its signals")
 def test_ctrl_c_while_the_package_is_imported():
     """A module that the import comes across sends the signal, as if a user did."""

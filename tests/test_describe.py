@@ -62,7 +62,7 @@ def _required(quantity):
     return known if "frame" in known else [x for x in ("prescribed", "scene") if x in known]
 
 
-@pytest.mark.sample("inverse_dynamics", "hybrid_dynamics", "com")
+@pytest.mark.sample("inverse_dynamics", "com")
 @pytest.mark.parametrize("quantity", od.quantities("robot"))
 def test_shapes_are_those_of_functions(quantity):
     for r in map(robot, ROBOTS):
@@ -89,7 +89,7 @@ def test_shapes_are_those_of_functions(quantity):
                 )
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("kind", ["rigid joint", "variable stiffness", "driven stiffness"])
 @pytest.mark.parametrize("quantity", od.quantities("elastic robot"))
 def test_shapes_of_elastic_robots(quantity, kind):
@@ -291,6 +291,7 @@ def test_dir_shows_the_public_names_alone():
     assert undocumented == []
 
 
+@pytest.mark.slow
 def test_names_that_come_later_are_not_imported_before():
     code = (
         "import sys, oc_dyn as od\n"
@@ -315,6 +316,7 @@ def _code():
             yield str(path.relative_to(ROOT)), path.read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_every_name_that_is_used_is_there():
     used = set()
     for source, text in _code():

@@ -268,6 +268,7 @@ def test_what_cannot_be_digested_is_named():
     assert digest(told) == digest(Told())
 
 
+@pytest.mark.slow
 def test_digest_is_the_same_in_every_process_and_after_many_calls():
     text = "import sys, test_digest as t; [t.calls(1.0) for _ in range(int(sys.argv[1]))]; print(t.told_of_all())"
     folders, found = os.pathsep.join([str(Path(__file__).parent), str(Path(__file__).parents[1])]), []

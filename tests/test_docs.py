@@ -85,6 +85,7 @@ def test_examples_of_elastic_plans_run():
     assert names["gait"].periodic
 
 
+@pytest.mark.slow
 def test_examples_of_time_derivatives_run():
     count, names = run_examples("time-derivatives.md")
     assert count == 3

@@ -46,6 +46,7 @@ def defined(path):
     return {x.name for x in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(x, kinds)}
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("page", [x for x in THEORY if x != "notation.md"])
 def test_equations_are_where_the_page_says(page):
     rows, wrong = places(page), []

@@ -57,7 +57,7 @@ def first_of():
     return {f: seen.setdefault(content(robot_of(f)), f) for f in FILES if f.name not in REFUSED}
 
 
-@pytest.mark.sample(12)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("file", EVERY)
 def test_every_file_is_a_robot_or_is_refused_for_a_reason(file):
     if file.name in REFUSED:
@@ -73,6 +73,7 @@ def test_the_files_are_many():
     assert len(set(first_of().values())) >= 45
 
 
+@pytest.mark.few(30)
 @pytest.mark.slow  # all of them together
 @pytest.mark.parametrize("file", EVERY)
 def test_dynamics_order_2_and_partials(file):

@@ -62,6 +62,7 @@ def test_folders_of_any_name(plan, tmp_path, name):
     assert len(os.listdir(folder)) == 6
 
 
+@pytest.mark.slow
 def test_command_line_in_a_folder_of_any_name(tmp_path, capsys):
     folder = tmp_path / "mein Gerät 机"
     folder.mkdir()
@@ -121,6 +122,7 @@ def test_a_write_that_is_stopped_leaves_the_old_file(tmp_path, stop):
     assert os.listdir(tmp_path) == ["x.csv"]
 
 
+@pytest.mark.slow
 def test_a_process_killed_while_writing_leaves_the_old_file(tmp_path):
     path = tmp_path / "x.csv"
     path.write_text("old")

@@ -172,6 +172,7 @@ def test_armature_counts_in_all_quantities():
     assert float(od.function(r, "forward_dynamics")(q=0, v=0, tau=1)["dv"]) == pytest.approx(1.0)
 
 
+@pytest.mark.slow
 def test_robots_and_their_functions_are_freed():
     import gc
     import weakref

@@ -42,6 +42,7 @@ def called(f, x):
     return np.concatenate([y.full().ravel() for y in f(**x).values()])
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("kind", KINDS)
 def test_pickled_saved_and_loaded(robot, kind, tmp_path):
     quantity, options = KINDS[kind]
@@ -74,6 +75,7 @@ def test_pickled_robots_give_the_same_functions(robot):
     assert str(again) == str(robot)
 
 
+@pytest.mark.slow
 def test_another_process_loads_what_was_pickled(robot, tmp_path):
     f = od.function(robot, "inverse_dynamics", order=1)
     x = random_ports(f, robot)
@@ -94,6 +96,7 @@ print(robot.name, type(f).__name__)
     assert np.array_equal(np.load(tmp_path / "y.npy"), called(f, x))
 
 
+@pytest.mark.slow
 def test_a_pool_of_processes(robot):
     f = od.function(robot, "forward_dynamics")
     points = [random_ports(f, robot, seed) for seed in range(6)]
@@ -111,6 +114,7 @@ def test_threads_that_call_one_function(robot):
     assert all(np.array_equal(y, e) for ys, e in zip(found, expected, strict=True) for y in ys)
 
 
+@pytest.mark.slow
 def test_threads_that_build_functions_of_one_robot():
     robot, found, start = od.robots.chain(4), [], threading.Barrier(4)
 

@@ -362,6 +362,7 @@ DAMAGES += [no_list]
 POSIX = [pytest.param(x, marks=posix) for x in (a_folder, a_link, a_pipe, of_all)]
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("damage", [*DAMAGES, *POSIX])
 def test_a_damaged_file_is_not_used(built, folder, damage):
     want = values(made())

@@ -25,7 +25,8 @@ def test_quantities():
             "inverse_dynamics_lagrangian_hessian"} <= set(QUANTITIES)  # fmt: skip
 
 
-@pytest.mark.sample("gravity-mimic", "inverse_dynamics-small prismatic", "hybrid_dynamics-small prismatic")
+@pytest.mark.few(30)
+@pytest.mark.sample("gravity-mimic", "hybrid_dynamics-small prismatic")
 @pytest.mark.parametrize("name", ROBOTS)
 @pytest.mark.parametrize("quantity", QUANTITIES)
 def test_every_method_is_that_of_a_robot_with_this_gravity(quantity, name):
@@ -75,6 +76,7 @@ def test_derivative_by_gravity(quantity, name):
     assert relative(J, expected) < 1e-9
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("quantity", ["inverse_dynamics", "forward_dynamics"])
 def test_with_analytic_derivatives(quantity):
     f = od.function(robot("small serial"), quantity, gravity=True, derivatives="analytic")

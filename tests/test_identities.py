@@ -23,7 +23,7 @@ def test_forward_after_inverse(name):
         assert relative(dv, ports["dv"]) < 1e-10, method
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("method", ["taylor", "articulated_spatial", "closed_form", "ad_via_inverse"])
 @pytest.mark.parametrize("name", list(SMALL))
 def test_forward_after_inverse_at_every_order(name, method):
@@ -90,7 +90,7 @@ def test_gravity_torque_is_gradient_of_potential(name):
     assert relative(slope, g) < 1e-7
 
 
-@pytest.mark.sample(8)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("name", ["branching", "floating", "spherical", "mimic"])
 def test_derivatives_are_time_derivatives(name, method):

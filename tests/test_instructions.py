@@ -108,6 +108,7 @@ def test_quadratic_in_the_order(quantity, top):
     assert abs(cubic[3]) * top**3 < 0.02 * counts.max()
 
 
+@pytest.mark.slow
 def test_distances_of_the_panda():
     """27 pairs of capsules, and all of their derivatives: less than three times the partials of inverse dynamics."""
     rows = {what.split(": ")[-1]: count for what, count, _ in panda_rows() if "balls" not in what}

@@ -138,7 +138,7 @@ def pinocchio_model(pin, robot, last_child_first=True):
     return model, model.createData(), numbers
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", list(PINOCCHIO))
 @pytest.mark.parametrize("seed", [0, 1])
 def test_pinocchio(name, seed):
@@ -282,7 +282,7 @@ def mjcf(robot, reference=0.0):
     return f'<mujoco><compiler angle="radian"/><option gravity="{gravity}"/><worldbody>{grow(0)}</worldbody></mujoco>'
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", list(MUJOCO))
 @pytest.mark.parametrize("reference", [0.0, 0.3])
 def test_mujoco(name, reference):

@@ -72,7 +72,7 @@ def test_a_limit_that_is_none(seconds):
         pass
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_time_limit_of_a_problem(solver):
     ocp = problem(nodes=30, n=2)
@@ -92,7 +92,7 @@ def test_time_limit_of_a_problem(solver):
     assert again.objective == first.objective
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_a_limit_that_is_not_reached(solver):
     ocp = problem(nodes=20, n=2)
@@ -184,6 +184,7 @@ def test_a_deadline_stops_what_is_built_before_the_solver(monkeypatch):
     assert len(begun) > 1
 
 
+@pytest.mark.slow
 def test_a_deadline_stops_between_the_parts_of_a_program(monkeypatch, passing):
     expired = interrupts.expired
     ocp, told = problem(nodes=20, n=2), []
@@ -258,6 +259,7 @@ def test_planners_stop_while_they_build(name, monkeypatch):
     assert work(robot).duration == work(arm()).duration
 
 
+@pytest.mark.slow
 def test_time_limit_of_an_elastic_plan():
     elastic = od.elastic.elastic_robot(arm(), stiffness=1000.0, motor_inertia=0.5)
     with pytest.raises(od.SolveError) as stopped:
@@ -280,6 +282,7 @@ def test_time_limit_of_inverse_kinematics_and_of_what_calls_it():
     assert stopped.value.status == "time_limit"
 
 
+@pytest.mark.slow
 def test_deadline_of_a_closed_loop():
     ocp = od.Problem(5, 0.5)
     now = ocp.parameter("now", 2)
@@ -520,6 +523,7 @@ def test_ctrl_c_ends_the_compilers(tmp_path, many):
     assert list(cache.iterdir()) == []
 
 
+@pytest.mark.slow
 @POSIX
 def test_a_time_out_ends_what_a_program_has_started():
     words = ["sh", "-c", "sleep 60 & echo $!; wait"]
@@ -593,6 +597,7 @@ PLAN = "plan panda --from 0 -0.6 0 -2 0 1.4 0.7 --to 0.8 0.2 -0.4 -1.2 0.5 2 0".
 COMMAND = "import sys; from oc_dyn.cli import main; print('begun', flush=True); sys.exit(main(sys.argv[1:]))"
 
 
+@pytest.mark.slow
 @POSIX
 def test_ctrl_c_in_the_command_line(tmp_path):
     out = tmp_path / "out"

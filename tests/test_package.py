@@ -45,6 +45,7 @@ def test_version_is_said_once_and_explained():
     assert re.findall(r"^## \[(.*?)\]", changes, re.MULTILINE)[:2] == ["Unreleased", od.__version__]
 
 
+@pytest.mark.slow
 def test_dependencies_are_what_is_imported():
     imported = set()
     for path in _PACKAGE.rglob("*.py"):
@@ -73,6 +74,7 @@ HEAVY = ("matplotlib", "lxml", "yaml", "tqdm", "PIL", "dask", "distributed", "sc
 LAYERS = ("planning", "optimal_control", "elastic", "control", "identification", "design", "interop", "runs", "study")
 
 
+@pytest.mark.slow
 def test_import_leaves_heavy_modules_alone():
     """Those of others, and layers of this package above the quantities, which are most of it; so does a Function."""
     names = [*HEAVY, *(f"oc_dyn.{layer}" for layer in LAYERS), "oc_dyn.cli", "oc_dyn.demo"]
@@ -121,6 +123,7 @@ def test_what_comes_later_is_what_checkers_read():
     assert set(od._LATER) - set(od.__all__) == {"executors", "load_urdf"}
 
 
+@pytest.mark.slow
 def test_elastic_quantities_are_found_before_anyone_has_asked_for_elastic_robots():
     code = """
 import sys
@@ -134,6 +137,7 @@ print(*od.quantities())
     assert words == known
 
 
+@pytest.mark.slow
 def test_pickles_load_where_nothing_is_imported(tmp_path):
     """Of classes in modules that are imported late."""
     arm = od.robots.planar_2r()
@@ -148,6 +152,7 @@ def test_pickles_load_where_nothing_is_imported(tmp_path):
     assert in_a_new_process(code) == ["Robot", "Limits", "ElasticRobot", "OrderError"]
 
 
+@pytest.mark.slow
 def test_import_brings_nothing_that_others_wrote_but_casadi_and_numpy():
     code = "import sys, casadi, numpy; before = {*sys.modules}; import oc_dyn; print(*({*sys.modules} - before))"
     roots = {m.partition(".")[0] for m in in_a_new_process(code)}
@@ -175,6 +180,7 @@ for what in "import oc_dyn", "oc_dyn.function(oc_dyn.robots.planar_2r(), 'gravit
 """
 
 
+@pytest.mark.slow
 def test_import_builds_no_expressions():
     run = [sys.executable, "-c", BUILT_ON_IMPORT]
     done = subprocess.run(run, capture_output=True, text=True, cwd=_ROOT, check=True)

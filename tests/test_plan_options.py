@@ -35,6 +35,7 @@ def test_a_payload_of_the_command_line_weighs_what_it_says():
     assert np.abs(tau[0] - tau[2]).max() > 1
 
 
+@pytest.mark.slow
 def test_a_tool_is_a_frame_that_goals_are_of():
     panda = od.robots.panda()
     armed = plan_options.equipped(panda, "panda_link7=0,0,0.2,0.1,0.2,0.3", [])

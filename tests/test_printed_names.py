@@ -88,6 +88,7 @@ def test_an_underscore_in_front_stays_in_the_legend():
     assert [x.get_text().strip() for x in plan.plot().legends[0].get_texts()] == names
 
 
+@pytest.mark.slow
 def test_no_text_of_a_figure_is_read_by_tex(tmp_path):
     """Where a user's settings say that TeX is to set all texts."""
     from matplotlib import rc_context

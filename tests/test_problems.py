@@ -73,7 +73,7 @@ def table(path):
     return dict(zip(header, np.array(rows, float).T, strict=True))
 
 
-@pytest.mark.sample("link_length_design", "sea_codegen_controller")
+@pytest.mark.sample("link_length_design")
 @pytest.mark.parametrize("name", list(_FILES))
 def test_writes_what_it_should(name, tmp_path):
     if name in _COMPILES and shutil.which("gcc") is None:

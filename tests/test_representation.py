@@ -87,6 +87,7 @@ def check(f, values, tolerance=1e-9):
         assert relative(np.array(value).ravel(), values[port]) < tolerance, port
 
 
+@pytest.mark.sample(1)
 def test_inverse_dynamics_is_that_of_the_definitions(flight):
     name, values = flight
     check(od.function(robot("floating"), "inverse_dynamics", order=3, representation=name), values)
@@ -113,6 +114,7 @@ def test_hybrid_dynamics_is_that_of_the_definitions(flight, prescribed):
     check(f, {**values, **parts})
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", OTHERS)
 def test_forward_after_inverse(name):
     r, order = robot("floating"), 2
@@ -156,6 +158,7 @@ def test_base_on_a_turned_joint():
         assert relative(got[port][6:], body[port][6:]) < 1e-11
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("carrier", [1, 2])
 def test_two_floating_bases(carrier):
     """Every base on the root is converted, also when one is prescribed and the other pushed; a prescribed arm may

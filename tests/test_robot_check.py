@@ -31,6 +31,7 @@ def test_a_sound_robot():
     assert str(found).startswith("a text: 0 errors, 0 warnings, ")
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     "level, part, said, change",
     [
@@ -70,6 +71,7 @@ def test_command(tmp_path, capsys):
     assert "gone.urdf" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_robots_of_the_package_have_no_errors():
     for name in ("panda", "quadruped"):
         found = od.check_robot(name)

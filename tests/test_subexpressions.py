@@ -147,6 +147,7 @@ def test_what_calls_functions_and_matrix_expressions_are_left_to_casadi(monkeypa
     assert np.array_equal([np.array(ca.DM(y)).item() for y in merged((ca.SX(2), ca.DM(3)))], [2, 3])
 
 
+@pytest.mark.slow
 def test_long_chains_are_left_to_casadi(monkeypatch):
     x, asked = ca.SX.sym("x"), []
     y = x
@@ -233,6 +234,7 @@ def test_functions_of_robots_have_the_instructions_that_casadi_leaves(monkeypatc
     assert counts(3000) == counts(np.inf)
 
 
+@pytest.mark.slow
 def test_equal_results_that_nothing_is_made_of():
     """The outputs alone are equal: no instruction has to be made again."""
     x = ca.SX.sym("x", 2)

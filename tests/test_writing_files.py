@@ -60,6 +60,7 @@ def test_a_name_that_is_too_long_is_named(tmp_path):
     assert os.listdir(tmp_path) == []
 
 
+@pytest.mark.slow
 def test_a_full_disk_names_the_file_and_leaves_the_old_one(tmp_path):
     """A limit of the size of files stops the write half-way, as a full disk does."""
     pytest.importorskip("resource")
@@ -186,6 +187,7 @@ def test_folders_that_were_made_for_nothing_go_again(tmp_path, monkeypatch):
     assert os.listdir(tmp_path) == []
 
 
+@pytest.mark.slow
 def test_the_code_of_a_controller_is_written_all_or_not_at_all(tmp_path, monkeypatch):
     ocp = od.Problem(nodes=2, duration=1.0)
     x, u = ocp.state("x", 2), ocp.control("u", 2)

@@ -75,7 +75,12 @@ def _drawn(samples: Any, path: StrPath | None, normalized: bool, scene: Any) -> 
 
 def _legend(names: list[str], height: float) -> tuple[str, int, float]:
     """(where the legend is, its columns, how much wider [inch] the figure gets): below where three rows are enough."""
-    one = 0.073 * max(map(len, names), default=1) + (0.5 if len(names) <= len(COLORS) else 0.7)  # a name and its line
+    from matplotlib.font_manager import FontProperties
+    from matplotlib.textpath import TextPath
+
+    font = FontProperties(size="small")
+    widest = max((TextPath((0, 0), x, prop=font).get_extents().width / 72 for x in names), default=0.0)  # [inch]
+    one = widest + (0.6 if len(names) <= len(COLORS) else 0.75)  # a name, its line and the space between
     columns = max(1, min(len(names), int(9.8 / one)))
     if -(-len(names) // columns) <= 3:
         return "outside lower center", columns, 0.0

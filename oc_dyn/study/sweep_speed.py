@@ -2,13 +2,15 @@
 
 CasADi holds the interpreter lock while it solves, so that two threads of one worker do not even do what one does, and
 every worker is to have one. Of two processes, each starts, and builds what it solves, anew: what is lost against
-twice the speed is seen in the processor time of all processes, which other work on the machine changes less.
+twice the speed is seen in the processor time of all processes, which other work on the machine changes less. The last
+row is of two processes that do the whole sweep each: its speed-up, of twice the plans, is what the machine has for two.
 """
 
 import functools
 import multiprocessing
 import os
 import time
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 
 import numpy as np
@@ -19,10 +21,14 @@ from ..runs.sweeps import sweep
 
 HEAD = ("executor", "plans", "failed", "seconds", "speed-up", "processor seconds", "over serial", "seconds of points")
 WAYS = ("serial", "processes:2", "dask:2", "dask, one worker of two threads")
+APART = "two whole sweeps at once"
 
 
 def speeds(quick=False, shown=None):
-    """[{heading: value}] of WAYS; those of Dask only where it is installed. Raises AssertionError if plans differ."""
+    """[{heading: value}] of WAYS and APART; those of Dask only where it is installed.
+
+    Raises AssertionError if plans differ.
+    """
     panda = robots.panda()
     plan = functools.partial(plan_point_to_point, panda, nodes=10 if quick else 50, scale={"dtau": 0.3})
     q = panda.random_configuration
@@ -47,7 +53,29 @@ def speeds(quick=False, shown=None):
         ), strict=True)))  # fmt: skip
         if shown is not None:
             shown.update()
+    rows.append(_apart(plan, grid, rows[0]))
+    if shown is not None:
+        shown.update()
     return rows
+
+
+def _apart(plan, grid, serial):
+    before = _processor_seconds()
+    with ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn")) as two:
+        asked = [two.submit(_whole, plan, grid) for _ in range(2)]
+        seconds = [one.result() for one in asked]
+    used, longest = _processor_seconds() - before, max(seconds)
+    return dict(zip(HEAD, (
+        APART, 2 * len(grid), "", round(longest, 2), round(2 * serial["seconds"] / longest, 2), round(used, 2),
+        round(used / serial["processor seconds"] / 2, 2), round(sum(seconds), 2),
+    ), strict=True))  # fmt: skip
+
+
+def _whole(plan, grid):
+    """Seconds of the serial sweep, without those of the start of its process."""
+    start = time.perf_counter()
+    sweep(plan, grid, progress=False)
+    return time.perf_counter() - start
 
 
 def _dask_is_here():

@@ -86,7 +86,7 @@ def run(out, quick=False, progress=None, kills=None, seed=0):
     default 100. seed: of the kinds of events and their times. Needs signals of POSIX.
     """
     out, kills = Path(out), kills or (8 if quick else 100)
-    with _bar(progress, kills + len(WAYS), "sweeps", " events") as shown:
+    with _bar(progress, kills + len(WAYS) + 1, "sweeps", " events") as shown:
         executors = speeds(quick, shown)
         events = killed(kills, seed, shown)
         sizes = linear(SIZES[:1] if quick else SIZES)

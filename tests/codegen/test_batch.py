@@ -132,7 +132,8 @@ def test_flags_that_reorder_sums_do_not_ruin_sines(flag):
     assert np.max(np.abs(run(x) - np.sin(x))) < 1e-15
 
 
-@pytest.mark.sample(3)
+@pytest.mark.few(12)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("seed", range(40))
 def test_random_programs_to_the_bit(seed):
     f, n = program(seed), 1 + 3 * seed
@@ -143,11 +144,13 @@ def test_random_programs_to_the_bit(seed):
         assert same_bits(x, want).all()
 
 
+@pytest.mark.slow
 def test_vectors_are_used_by_default():
     run = od.batch(polynomial(outputs=1), fallback=False)
     assert run.lanes > 1
 
 
+@pytest.mark.slow
 def test_a_compiler_that_does_not_know_this_processor_is_asked_without(tmp_path):
     words = tmp_path / "cc"
     words.write_text(f'#!/bin/sh\ncase "$*" in *-march=native*) exit 1;; esac\nexec {find_compiler()[0]} "$@"\n')
@@ -168,6 +171,7 @@ def test_a_compiler_of_cpp_does_as_well():
 # -- long ones, and others than scalar programs ------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_parts_hand_on_what_later_ones_read():
     f = od.function(robot("floating"), "inverse_dynamics")
     long, short = lanes_source(f, 10**9), lanes_source(f, 100)
@@ -209,6 +213,7 @@ def test_matrix_functions_are_expanded_where_that_loses_nothing():
         od.batch(kept[0], flags="-O1", fallback=False)(-np.ones((3, 5)))
 
 
+@pytest.mark.slow
 def test_the_inverse_of_erf_is_there():
     """CasADi writes erfinv, which no C library has: loading the code ended the process."""
     f = ca.Function("f", [X], [ca.erfinv(X)])
@@ -238,6 +243,7 @@ def matrix_batch(folder):
     return {lanes: run_of(polynomial(5, 2), f"-DOC_DYN_LANES={lanes}", cache=folder, threads=1) for lanes in (2, 4)}
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("lanes", [2, 4])
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_layouts_of_arrays(layout, lanes, matrix_batch):
@@ -282,6 +288,7 @@ def test_no_points_one_point_and_one_for_all(matrix_batch):
     assert run(x, y[0, 0])[0].shape == (3, 1)
 
 
+@pytest.mark.slow
 def test_a_point_does_not_depend_on_its_neighbours():
     """Where angles are too wide for our sine, the others of the same vector keep ours."""
     run = run_of(ca.Function("f", [X], [ca.sin(X) + ca.cos(3 * X)]), "-DOC_DYN_LANES=4")

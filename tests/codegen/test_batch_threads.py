@@ -60,6 +60,7 @@ class SlowLoop:
         return 0
 
 
+@pytest.mark.slow
 @needs_timers
 def test_ctrl_c_leaves_when_no_thread_computes_any_more(run, monkeypatch):
     """The arrays are freed then: the process crashed when threads went on to use them."""
@@ -114,6 +115,7 @@ def test_ctrl_c_in_a_process():
     assert (done.returncode, done.stdout) == (0, "stopped\nstopped\nTrue True\n"), done.stderr
 
 
+@pytest.mark.slow
 def test_an_error_in_another_thread_is_raised(run, monkeypatch):
     main = threading.current_thread()
 
@@ -159,6 +161,7 @@ def test_jobs_of_an_executor_may_call_the_batch():
     assert np.array_equal(run(x), want)  # in this thread
 
 
+@pytest.mark.sample(1)
 @needs_fork
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 @pytest.mark.parametrize("own", [True, False])

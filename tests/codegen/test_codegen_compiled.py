@@ -50,6 +50,7 @@ def inverse(name="floating", **more):
 # -- compile --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @needs_compiler
 def test_compiled_function_is_the_same(cache):
     f, x = inverse(order=1, external_wrenches=True)
@@ -115,6 +116,7 @@ def test_own_derivatives():
     assert relative(J([1, 2]), [[4 * np.cos(1), np.sin(1)]]) < 1e-15
 
 
+@pytest.mark.slow
 @needs_compiler
 def test_processes_that_compile_the_same_at_once(cache):
     code = """
@@ -132,6 +134,7 @@ print(od.compile(f)([1, 2, 3]))
     assert kept.name.startswith("oc_dyn_")
 
 
+@pytest.mark.slow
 @needs_compiler
 def test_a_damaged_library_is_built_anew():
     f, x = inverse("serial")
@@ -196,6 +199,7 @@ def dense(value, shape):
     return np.array(value).reshape(shape)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", ["floating", "serial"])
 def test_numpy_call_gives_arrays(name):
     r = robot(name)

@@ -62,6 +62,7 @@ def sanitized(tmp_path):
     return tuple(flags)
 
 
+@pytest.mark.few(2)
 @pytest.mark.slow
 @needs_compiler
 @pytest.mark.parametrize(
@@ -94,6 +95,7 @@ def test_every_method_in_c_under_the_sanitizers(tmp_path):
     made.test(flags=("-std=c99", "-O0", *sanitized(tmp_path)), tolerance=1e-13)
 
 
+@pytest.mark.slow
 @needs_compiler
 def test_every_quantity_of_elastic_robots(tmp_path):
     arm = el.elastic_robot(robot("small serial"), 100.0, motor_damping=0.5)
@@ -171,6 +173,7 @@ def test_single_precision(tmp_path):
         made.load()
 
 
+@pytest.mark.slow
 @needs_compiler
 def test_example_and_cmake(tmp_path):
     made = od.codegen(ours(od.robots.planar_2r()), tmp_path / "arm")

@@ -21,6 +21,7 @@ def parts_of(f):
     ]
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("quantity", QUANTITIES)
 @pytest.mark.parametrize("limit", [100, 700])
 def test_parts_give_the_same_numbers(quantity, limit):

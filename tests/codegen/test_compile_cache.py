@@ -90,6 +90,7 @@ def of_another(path):
     path.write_bytes(found.read_bytes())
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("damage", [flipped, emptied, of_another])
 def test_a_damaged_library_is_made_again(f, cache, damage):
     od.compile(f, flags=QUICK)
@@ -295,6 +296,7 @@ def test_no_home(f, monkeypatch):
     falls_back(f, "cache folder of this user: Could not determine home.*name another folder by cache= or .OC_DYN_CACHE")
 
 
+@pytest.mark.slow
 @linux
 def test_a_user_without_name_and_home(tmp_path):
     """Told in one error, not in one of pathlib or pwd; with a folder named it works."""
@@ -387,6 +389,7 @@ def test_limits_beyond_what_an_operating_system_counts(tmp_path):
     assert checked_time_limit("here", 10**400) == 2e6
 
 
+@pytest.mark.slow
 @posix
 def test_what_a_compiler_has_started_ends_with_it(tmp_path):
     pid = tmp_path / "pid"
@@ -573,6 +576,7 @@ def test_warnings_point_to_the_line_of_the_call(f, cache, tmp_path, monkeypatch)
     assert [(w.filename, w.lineno) for w in told] == [(__file__, line) for line in lines]
 
 
+@pytest.mark.slow
 @posix
 @pytest.mark.filterwarnings("error")
 def test_a_compiler_that_is_ended_leaves_no_pipe_open(f, tmp_path):
@@ -585,6 +589,7 @@ def test_a_compiler_that_is_ended_leaves_no_pipe_open(f, tmp_path):
     assert [str(w.message) for w in told] == []
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("word", ["off", "0", " No ", "FALSE"])
 def test_the_cache_of_compiled_code_cannot_be_off(f, word, monkeypatch, tmp_path):
     """It made a folder of that name."""

@@ -78,6 +78,7 @@ def test_two_in_one_program_in_c_and_in_cpp(kind, tmp_path):
         assert subprocess.run([tmp_path / "main"]).returncode == 0
 
 
+@pytest.mark.slow
 def test_two_controllers_in_one_folder(tmp_path):
     """Each keeps its own harness."""
     flags = ("-std=c99", "-O0")

@@ -35,6 +35,7 @@ def written(tmp_path_factory):
     return of
 
 
+@pytest.mark.few(9)
 @pytest.mark.slow
 @pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize("kind, precision", CASES)
@@ -58,6 +59,7 @@ def test_self_test_under_sanitizers(kind, precision, written):
     assert "passed" in said.stdout
 
 
+@pytest.mark.few(6)
 @pytest.mark.slow
 @pytest.mark.parametrize("flags", [("-O3", "-march=native"), ("-O3", "-ffast-math"), ("-Os",)], ids=" ".join)
 @pytest.mark.parametrize("kind, precision", CASES)
@@ -242,6 +244,7 @@ def test_what_headers_say(tmp_path):
     assert "[kg m2" in one
 
 
+@pytest.mark.slow
 def test_footprint_names_what_is_not_there(tmp_path):
     made = od.codegen(od.function(od.robots.planar_2r(), "com"), tmp_path, name="arm")
     assert made.footprint().stack["arm_com_0"] > 0

@@ -80,6 +80,7 @@ def numbers(found):
     return np.array([*found["tau"], found["objective"]])
 
 
+@pytest.mark.few(2)
 @pytest.mark.slow
 @pytest.mark.parametrize("qpsol", ["riccati", "qrqp"])
 @pytest.mark.parametrize("iterations", [1, 10])
@@ -165,6 +166,7 @@ def test_bounds_of_an_instance_are_narrower_never_wider(tmp_path):
     assert c.call("step", values, 1)[1][:2] == pytest.approx(free, rel=1e-12)  # the other instance has its own
 
 
+@pytest.mark.few(2)
 @pytest.mark.slow
 @pytest.mark.parametrize("flags", [["-O1"], ["-O3", "-ffast-math"]])
 @pytest.mark.parametrize("precision", ["double", "single"])
@@ -188,6 +190,7 @@ def test_one_bound_that_is_none_leaves_the_others(precision, flags, tmp_path):
     assert subprocess.run([tmp_path / "bounds"]).returncode == 0
 
 
+@pytest.mark.few(2)
 @pytest.mark.slow
 @pytest.mark.parametrize("qpsol", ["riccati", "qrqp"])
 @pytest.mark.parametrize("iterations", [1, 10])
@@ -240,6 +243,7 @@ def test_c_that_is_not_as_expected_is_refused(qpsol):
     assert going_on("anything", "riccati") == "anything"
 
 
+@pytest.mark.slow
 def test_recorded_steps_leave_the_controller_as_it_is(tmp_path):
     control, values = controller(), steps(2)
     control.step(values[0])
@@ -266,6 +270,7 @@ ODD = {
 }
 
 
+@pytest.mark.few(3)
 @pytest.mark.slow
 @pytest.mark.parametrize("precision", ["double", "single"])
 @pytest.mark.parametrize("which", ODD)
@@ -281,6 +286,7 @@ def test_odd_ports(which, precision, tmp_path):
         assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.slow
 def test_the_self_test_is_of_numbers_that_say_something(tmp_path):
     """Of the last good step, or of small numbers."""
 

@@ -68,6 +68,7 @@ def sent(x, outputs):
     return x
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("iterations", [1, 20])
 @pytest.mark.parametrize("on_failure", ["zero", "shifted", ca.Function("law", [], [0.5], [], ["u"])])
 def test_what_was_sent_is_in_flight(on_failure, iterations):
@@ -101,6 +102,7 @@ def test_c_records_what_was_sent(tmp_path):
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.slow
 def test_steps_are_whole():
     control = pulled(True, delay=H, iterations=1)
     assert control.start.size == pulled(True, iterations=1).start.size + 1

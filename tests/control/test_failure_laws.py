@@ -27,6 +27,7 @@ def moved(plant, q, v, tau):
     return x[:2], x[2:4]
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("iterations", [1, 3])
 def test_a_brake_brakes_while_the_goal_is_no_number(iterations):
     control, brake, plant = arm(iterations=iterations)
@@ -46,12 +47,14 @@ def test_a_brake_brakes_while_the_goal_is_no_number(iterations):
     assert np.all(np.diff(speeds) < 0)
 
 
+@pytest.mark.slow
 def test_before_any_good_step():
     control, brake, _ = arm()
     found = control.step({"q_now": [0.1, 0.2], "v_now": [1.0, -1.0], **NOTHING})
     assert found["tau"] == pytest.approx(np.array(brake([0.1, 0.2], [1, -1])).ravel())
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("iterations", [1, 3])
 def test_last_good_numbers_are_those_of_the_last_sample_in_which_they_were(iterations):
     control, brake, _ = arm(iterations=iterations)
@@ -78,6 +81,7 @@ def test_what_is_measured_between_prepare_and_react():
     assert found["tau"] == pytest.approx(np.array(brake([0.3, 0.2], [0.4, 0.3])).ravel())
 
 
+@pytest.mark.few(2)
 @pytest.mark.slow
 @needs_compiler
 @pytest.mark.parametrize("iterations", [1, 3])

@@ -8,6 +8,7 @@ from controllers import H, needs_compiler, pendulum
 import oc_dyn as od
 
 
+@pytest.mark.slow
 def test_a_step_is_the_solution_of_the_problem():
     ocp, tau, _, _ = pendulum()
     given = {"q_now": [0.1, -0.2], "v_now": 0.3, "r": np.linspace(0, 0.2, 32).reshape(16, 2)}
@@ -22,6 +23,7 @@ def test_a_step_is_the_solution_of_the_problem():
         assert made["three"] == pytest.approx(3 * H)
 
 
+@pytest.mark.slow
 def test_memory_makes_later_steps_shorter_and_can_be_forgotten():
     ocp, tau, plant, seen = pendulum()
     control = od.mpc(ocp, outputs={"tau": tau}, method="euler", iterations=1)
@@ -34,6 +36,7 @@ def test_memory_makes_later_steps_shorter_and_can_be_forgotten():
     assert np.array_equal(again.x, one.x)
 
 
+@pytest.mark.few(2)
 @pytest.mark.slow
 @needs_compiler
 @pytest.mark.parametrize("qpsol", ["riccati", "qrqp", "osqp", "daqp"])
@@ -83,7 +86,7 @@ def free():
     return ocp
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     "make, error, words",
     [
@@ -144,6 +147,7 @@ def test_mistakes_are_named(make, error, words):
         make()
 
 
+@pytest.mark.slow
 def test_plants_and_measurements_are_checked():
     ocp, tau, plant, seen = pendulum()
     control = od.mpc(ocp, outputs={"tau": tau}, method="euler")
@@ -159,6 +163,7 @@ def test_what_is_no_problem_is_named():
         od.mpc(3)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("qpsol", ["qrqp", "osqp", "hpipm"])
 def test_solvers_of_quadratic_programs_agree(qpsol):
     given = {"q_now": [0.1, -0.2], "v_now": 0.3, "r": np.full((9, 2), 0.8)}
@@ -171,6 +176,7 @@ def test_solvers_of_quadratic_programs_agree(qpsol):
     assert found[0]["tau"] == pytest.approx(found[1]["tau"], rel=1e-4)
 
 
+@pytest.mark.slow
 def test_a_step_is_its_two_halves():
     """What prepare is told of what is measured is not used; parameters of react are those of the start."""
     ocp, tau, plant, seen = pendulum()
@@ -193,6 +199,7 @@ def test_a_step_is_its_two_halves():
         two.react({"q_now": 0})
 
 
+@pytest.mark.slow
 def test_halves_measure_what_is_no_number():
     ocp, tau, _, _ = pendulum()
     control = od.mpc(ocp, outputs={"tau": tau}, method="euler", iterations=1)

@@ -62,6 +62,7 @@ def test_a_loop_stops_where_the_plant_breaks(tmp_path):
         control.closed_loop_in_c(broken, np.zeros(5), 10, {}, seen, flags=("-O1",), folder=tmp_path)
 
 
+@pytest.mark.slow
 @needs_compiler
 def test_programs_of_two_controllers_keep_apart(tmp_path):
     ocp, tau, plant, seen = pendulum(6)

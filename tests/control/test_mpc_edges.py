@@ -42,6 +42,7 @@ def selftest(folder, name="mpc"):
     return subprocess.run(["./selftest"], cwd=folder, capture_output=True, text=True)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("more", [goal, equation])
 def test_equations_in_real_time(more):
     """A linear problem of squares is solved by one quadratic program."""
@@ -54,6 +55,7 @@ def test_equations_in_real_time(more):
     assert np.all(np.isfinite(control.preparation.call([control.start, *given.values()])[0].full()))
 
 
+@pytest.mark.few(2)
 @pytest.mark.slow
 @needs_compiler
 @pytest.mark.parametrize("precision", ["double", "single"])
@@ -75,6 +77,7 @@ def two_phases(duration, **options):
     return integrator(more, problem=od.Problem(4, 4 * H), **options)
 
 
+@pytest.mark.slow
 def test_phases_of_other_intervals_do_not_move_into_each_other():
     """A plan moved on by an interval of 0.1 s may not be played in intervals of 0.4 s."""
     control = two_phases(16 * H)
@@ -172,6 +175,7 @@ def box(ocp, _q, u, limit):
     ocp.limit(-limit, u, limit)
 
 
+@pytest.mark.slow
 def test_multipliers_of_the_wrong_sign_are_no_solution():
     """At this sample qrqp ends at the bound on the other side, with a multiplier whose sign is wrong."""
     given = {"q_now": 0.517998004564127, "v_now": -0.8492225226113046, "wanted": -0.2410269665956859}
@@ -195,6 +199,7 @@ def root(ocp, q, _u, _limit):
     ocp.limit(0.1, ca.sqrt(1 - q), 10)
 
 
+@pytest.mark.slow
 def test_limits_that_are_no_numbers_are_not_kept():
     """The root of what a plan makes negative is NaN: such a plan is not ok, and steps get shorter until it is one."""
     given = {"q_now": 0.0, "v_now": 0.0, "wanted": 3.0}

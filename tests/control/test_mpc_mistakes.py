@@ -58,6 +58,7 @@ def test_mistakes_of_programs(control, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     "options, error, words",
     [
@@ -77,6 +78,7 @@ def test_mistakes_of_options(options, error, words):
         od.mpc(pendulum(4)[0], method="euler", **options)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("iterations", [1, 5])
 def test_what_was_prepared_before_a_step_is_stale(iterations):
     """In C it is FALLBACK, see test_failure_laws; a reaction would lose what the step sent."""

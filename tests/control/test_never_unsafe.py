@@ -92,6 +92,7 @@ def test_c_from_numbers_beyond_all_bounds(tmp_path):
         assert np.all(np.isfinite(c.out[1]))
 
 
+@pytest.mark.slow
 def test_outputs_keep_their_bounds_where_the_plant_leaves_its_own():
     """The mass is pushed far outside of its limits; the controller says so and brings it back."""
     control = mass()
@@ -109,6 +110,7 @@ def test_outputs_keep_their_bounds_where_the_plant_leaves_its_own():
     assert abs(v) < 1.05
 
 
+@pytest.mark.slow
 def test_limits_that_can_be_kept_are_exactly_kept():
     """The optimum is that of the Problem, solved by itself, with a limit of torque active."""
     given = {"q_now": [0.1, -0.2], "v_now": 0.3, "r": np.full((9, 2), 0.8)}
@@ -134,6 +136,7 @@ def test_the_plan_moves_on_while_nothing_is_measured():
     assert control.step(good)["status"] == Status.OK
 
 
+@pytest.mark.slow
 def test_laws_to_fall_back_to(tmp_path):
     robot = od.robots.planar_2r()
     inverse = od.function(robot, "inverse_dynamics")
@@ -151,6 +154,7 @@ def test_laws_to_fall_back_to(tmp_path):
         assert found["tau"] == pytest.approx(np.array(law(*given)).ravel())
 
 
+@pytest.mark.slow
 def test_output_bounds():
     ocp, tau, _, _ = pendulum(6)
     given = {"q_now": [0.1, -0.2], "v_now": 0.3, "r": np.ones((7, 2))}
@@ -222,6 +226,7 @@ def test_a_panda_under_fuzz_in_python_and_c(tmp_path):
     assert same >= 0.95 * len(given)  # rounding decides where a jump of 1e9 overflows
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     "options, error, words",
     [

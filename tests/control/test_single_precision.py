@@ -75,6 +75,7 @@ def test_a_soft_limit_that_falls(tmp_path):
     assert single[:, 2] == pytest.approx(double[:, 2], rel=1e-2)
 
 
+@pytest.mark.few(1)
 @pytest.mark.slow
 @needs_compiler
 @pytest.mark.parametrize("soft", [False, True])

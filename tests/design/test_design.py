@@ -120,6 +120,7 @@ def tool_arm():
     return b.build()
 
 
+@pytest.mark.slow
 def test_fixed_joints_move_what_they_carry():
     r = tool_arm()
     parameters = [

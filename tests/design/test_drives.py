@@ -24,6 +24,7 @@ def options_of(quantity, r):
     return {"friction": True, **prescribed}
 
 
+@pytest.mark.few(5)
 @pytest.mark.sample("inverse_dynamics-mimic")
 @pytest.mark.parametrize(
     "quantity, name",
@@ -96,6 +97,7 @@ def test_springs_move_joints_as_torques_do(quantity):
             assert relative(found[n], y) < 1e-12, n
 
 
+@pytest.mark.few(3)
 @pytest.mark.slow
 @pytest.mark.parametrize("quantity", list(QUANTITIES))
 @pytest.mark.parametrize("name", ["serial", "floating", "cylindrical"])

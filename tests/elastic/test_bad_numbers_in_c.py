@@ -114,6 +114,7 @@ def test_every_input_is_looked_at(kind, flags, tmp_path):
     assert np.array_equal(kept, moved)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("flags", FLAGS, ids=" ".join)
 def test_memory_and_start(flags, tmp_path):
     law = el.feedback_linearization(arm("mixed"), 20.0)
@@ -136,6 +137,7 @@ def test_memory_and_start(flags, tmp_path):
     assert np.array_equal(memory, np.zeros(2))
 
 
+@pytest.mark.slow
 def test_an_overflow_does_not_become_the_torque_limit(tmp_path):
     """Finite measurements whose torques are none: the limit is not applied to what is no number."""
     law = el.feedback_linearization(arm("linear"), 20.0)
@@ -170,6 +172,7 @@ def test_laws_that_do_not_read_a_sensor_refuse_it_too(which, tmp_path):
         assert np.array_equal(out, np.zeros(c.outputs))
 
 
+@pytest.mark.slow
 def test_limits_differ_by_motor_and_may_be_infinite(tmp_path):
     law = el.feedforward_pd(arm("linear"), 1e4, 10.0)
     limit = [5.0, np.inf, 2.0]
@@ -187,6 +190,7 @@ def test_limits_differ_by_motor_and_may_be_infinite(tmp_path):
     assert out == pytest.approx([5.0, free[1], -2.0], rel=1e-12)
 
 
+@pytest.mark.slow
 def test_the_harness_says_which_row_was_refused(tmp_path):
     law = el.feedforward(arm("linear"))
     made = el.generate_controller(law, tmp_path, flags=QUICK)

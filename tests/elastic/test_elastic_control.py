@@ -24,12 +24,14 @@ def swinging():
     return e, reference_of(e), el.feedback_linearization(e, 20.0), el.feedforward_pd(e, 200.0, 20.0)
 
 
+@pytest.mark.slow
 def test_exact_models_are_followed_to_rounding(swinging):
     e, reference, linearizing, feedforward = swinging
     assert el.simulate(e, linearizing, reference, rtol=1e-10).largest_error < 1e-12
     assert el.simulate(e, feedforward, reference, rtol=1e-10).largest_error < 1e-11
 
 
+@pytest.mark.slow
 def test_elasticity_ignored(swinging):
     e, reference, _, _ = swinging
     run = el.simulate(e, el.computed_torque(e, 200, 20), reference, rtol=1e-8)
@@ -54,6 +56,7 @@ def _flipped(law):
     return replace(law, function=ca.Function("flipped", list(ports.values()), [wrong], list(ports), ["tau_m"]))
 
 
+@pytest.mark.slow
 def test_the_sign_of_the_second_torque_derivative_matters(swinging):
     e, reference, linearizing, feedforward = swinging
     for law in (linearizing, feedforward):
@@ -65,6 +68,7 @@ def test_the_sign_of_the_second_torque_derivative_matters(swinging):
         assert error > 1e-3 > 1e3 * right, law.name
 
 
+@pytest.mark.slow
 def test_offsets_decay_with_the_placed_poles():
     """One slow pole a joint, and a complex pair on the last; the fitted rates are theirs."""
     e = three()
@@ -101,6 +105,7 @@ def test_the_error_grows_linearly_with_that_of_the_stiffness(swinging):
     assert caught.value.trajectory.t[-1] < 1.0  # it diverges early; what there is of it is kept
 
 
+@pytest.mark.few(4)
 @pytest.mark.sample("friction")
 @pytest.mark.parametrize("name", ["friction", "mixed", "nonlinear", "direct", "driven", "pairs", "mixed_kinds"])
 def test_every_kind_of_spring_is_followed_exactly(name):
@@ -115,6 +120,7 @@ def test_every_kind_of_spring_is_followed_exactly(name):
     assert el.simulate(elastic, el.feedforward_pd(elastic, 200, 20), reference, rtol=1e-9).largest_error < 1e-10
 
 
+@pytest.mark.slow
 def test_the_law_gives_the_fourth_derivative_it_wants():
     """tau_m of the law, put back: d3v = d3v_ref + k3 e''' + .. + k0 e, at any state."""
     e = arm("linear")
@@ -171,6 +177,7 @@ def test_damped_springs_are_followed_with_their_equation_integrated():
     assert left_out > 1e-4
 
 
+@pytest.mark.slow
 def test_poles_and_gains_are_checked():
     e = arm("linear")
     for poles, words in (
@@ -205,6 +212,7 @@ def test_methods_of_the_dynamics_can_be_chosen():
     assert np.abs(a - b).max() < 1e-9 * np.abs(a).max()
 
 
+@pytest.mark.slow
 def test_a_model_of_its_own_for_the_controller():
     """Errors of mass and motor inertia in the robot that is there; the law keeps its model."""
     e = three()

@@ -114,6 +114,7 @@ def test_wrong_ratio_is_found(clean, kind):
     assert np.allclose(np.diag(gear), 1 / ratio.ravel() if kind == "gear" else 1)
 
 
+@pytest.mark.slow
 def test_polynomial_and_given_basis():
     robot = arm([500.0, el.NonlinearSpring(cubic)])
     recording = exact(robot)
@@ -393,6 +394,7 @@ def planned():
     return limits, el.exciting_motion(arm(), period=5.0, harmonics=6, torque_limit=limits, iterations=6)
 
 
+@pytest.mark.slow
 def test_exciting_motion_keeps_limits_and_begins_at_rest(planned):
     limits, motion = planned
     t = np.linspace(0, 5, 700)
@@ -437,6 +439,7 @@ def test_gradient_of_the_information():
 # -- recordings and refusals ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_recording_of_a_run():
     robot = arm()
     reference = el.reference(robot, lambda t: ca.vertcat(0.3 * ca.sin(t), 0.2 * ca.cos(t)), duration=0.1)
@@ -522,6 +525,7 @@ def test_identified_robot_must_be_possible(clean):
     assert "stiffness joint1" in str(found)
 
 
+@pytest.mark.slow
 def test_refuses_exciting_motions_that_cannot_be():
     with pytest.raises(LimitError, match="higher limits of torque"):
         el.exciting_motion(arm(), torque_limit=1.0, harmonics=3)

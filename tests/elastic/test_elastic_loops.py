@@ -49,7 +49,7 @@ def largest(x, y):
 
 
 @pytest.mark.slow
-@pytest.mark.sample("rocker", "rigid_hip")
+@pytest.mark.sample("rocker")
 @pytest.mark.parametrize("case", CASES)
 def test_flat_maps_by_recursion_and_by_ad(case):
     elastic = build(case)
@@ -60,7 +60,7 @@ def test_flat_maps_by_recursion_and_by_ad(case):
     assert largest(f(*given), twin(*given)) < 1e-11
 
 
-@pytest.mark.sample("rocker", "rigid_hip")
+@pytest.mark.sample("rocker")
 @pytest.mark.parametrize("case", CASES)
 def test_forward_dynamics_takes_the_torques_of_the_flat_map_back(case):
     elastic = build(case)
@@ -73,6 +73,7 @@ def test_forward_dynamics_takes_the_torques_of_the_flat_map_back(case):
         assert largest([found["dv"], found["d2theta"]], [given[2], flat["d2theta"]]) < 1e-9
 
 
+@pytest.mark.slow
 def test_a_slide_of_a_slider_crank_in_closed_form():
     elastic = build("slide")
     press = elastic.links

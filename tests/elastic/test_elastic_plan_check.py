@@ -33,6 +33,7 @@ def plan():
     return el.plan_elastic(ARMS["linear"][0](planar_arm(2)), START, GOAL, **LIMITS, check="raise")
 
 
+@pytest.mark.few(3)
 @pytest.mark.sample("linear")
 @pytest.mark.parametrize("name", ARMS)
 def test_right_plans_pass(name):
@@ -47,6 +48,7 @@ def test_right_plans_pass(name):
     assert max(row.share for row in report.defects) < 1e-8
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     "error", [{"stiffness": 0.05}, {"mass": 0.02}, {"stiffness": {"joint2": -0.1}}, {"motor_inertia": -0.02}]
 )

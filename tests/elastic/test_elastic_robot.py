@@ -181,6 +181,7 @@ def test_prints_and_pickles(name):
         e.motor_inertia[0, 0] = 1.0
 
 
+@pytest.mark.slow
 def test_all_kinds_of_springs_are_there():
     assert {type(j.spring).__name__ for name in ARMS for j in arm(name).joints} == {
         *("LinearSpring", "NoSpring", "NonlinearSpring", "VariableSpring", "AntagonisticSprings")

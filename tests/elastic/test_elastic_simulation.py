@@ -51,7 +51,7 @@ def test_explicit_integrator_stops_at_breaks_and_says_when_it_cannot():
         integrate(oscillator(), [0.0, 100.0], [1.0, 0.0], max_steps=5)
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     "scheme, degree, order",
     [("radau", 2, 3), ("radau", 3, 5), ("legendre", 2, 4), ("legendre", 3, 6), ("dop853", 12, 8)],
@@ -70,6 +70,7 @@ def test_order_of_the_fixed_step_integrators(scheme, degree, order):
     assert np.log2(errors[0] / errors[1]) == pytest.approx(order, abs=0.3)
 
 
+@pytest.mark.slow
 def test_collocation_inside_an_optimisation():
     """The least torque squared that brings an elastic joint from rest to rest; its torques, integrated tightly."""
     K, N, T = 20.0, 16, 1.0
@@ -103,7 +104,7 @@ def test_collocation_inside_an_optimisation():
         assert np.allclose(J[:, k], (sides[0] - sides[1]) / (2 * h), atol=1e-6)
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", ["friction", "mixed", "nonlinear", "direct", "driven", "pairs", "complete_chain"])
 def test_energy_balances(name):
     """Energy gained is work put in less work taken, with every spring, friction, dampers, drives and couplings."""
@@ -165,6 +166,7 @@ def test_implicit_integrators_do_rigid_joints_couplings_and_drives(name, method)
     assert el.simulate(elastic, law, reference, rtol=1e-9, method=method).largest_error < 1e-7
 
 
+@pytest.mark.slow
 def test_sampled_law_comes_to_the_continuous_one():
     elastic = three()
     reference, law = el.reference(elastic, swing(3), duration=0.5), el.feedforward_pd(elastic, 200, 20)
@@ -179,6 +181,7 @@ def test_sampled_law_comes_to_the_continuous_one():
     assert np.abs(runs[0].energy_balance).max() < 1e-9
 
 
+@pytest.mark.slow
 def test_torques_are_cut_off_and_noise_is_repeatable():
     elastic = three()
     reference, law = el.reference(elastic, swing(3), duration=0.4), el.feedforward_pd(elastic, 200, 20)
@@ -195,6 +198,7 @@ def test_torques_are_cut_off_and_noise_is_repeatable():
     assert np.abs(held.tau_m).max(axis=0) == pytest.approx(limit)
 
 
+@pytest.mark.slow
 def test_wrong_settings_are_refused():
     elastic = three()
     reference, law = el.reference(elastic, swing(3), duration=0.5), el.feedforward_pd(elastic, 200, 20)
@@ -217,6 +221,7 @@ def test_wrong_settings_are_refused():
         el.simulate(two, el.feedforward_pd(two, 1, 1), reference)
 
 
+@pytest.mark.slow
 def test_pictures(tmp_path):
     elastic = arm("linear")
     reference = el.reference(elastic, swing(3), duration=0.5)

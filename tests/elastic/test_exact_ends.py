@@ -69,6 +69,7 @@ def test_what_is_no_motion_is_refused(change, text):
         el.rest_to_rest(**{"start": [0.0], "goal": [1.0], "duration": 1.0} | change)
 
 
+@pytest.mark.slow
 def test_the_integrator_is_not_held_up_by_lost_digits():
     """It took 16 000 steps where the torque was noise, at continuity 8."""
     coupling = np.triu(np.full((3, 3), 1e-3), 1)

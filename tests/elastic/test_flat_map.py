@@ -30,6 +30,7 @@ def functions(elastic, quantity, order):
     ]
 
 
+@pytest.mark.few(30)
 @pytest.mark.sample(4)
 @pytest.mark.parametrize("name", list(ARMS))
 @pytest.mark.parametrize("quantity", QUANTITIES)
@@ -74,6 +75,7 @@ def flat_state(name, seed, order=0):
     return ports, {k: x.full().ravel() for k, x in f(**ports).items()}
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", list(ARMS))
 def test_the_robot_moves_as_the_flat_map_says(name):
     """The flat map's torques, put into the equations of motion at its state, give the accelerations it started from."""
@@ -88,7 +90,7 @@ def test_the_robot_moves_as_the_flat_map_says(name):
             assert relative(found["d2sigma"], ports["d2sigma"]) < 1e-9
 
 
-@pytest.mark.sample(6)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", list(ARMS))
 def test_time_derivatives_of_the_flat_map(name):
     """dtheta, d2theta and dtau_m against differences of theta and tau_m along a polynomial motion."""
@@ -112,7 +114,7 @@ def test_time_derivatives_of_the_flat_map(name):
         assert relative(difference, now[port]) < 2e-6, port
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", [n for n in ARMS if not n.startswith("complete")])
 def test_the_state_tells_the_links_motion(name):
     """Forward dynamics of order 1 (2, given the motor torques) returns the derivatives that the flat map was given."""
@@ -155,6 +157,7 @@ def test_link_motion_is_the_derivative_of_the_acceleration():
     assert relative(found[1], (dv(x + h * dx) - dv(x - h * dx)) / (2 * h)) < 1e-7
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", ["linear", "friction", "complete"])
 def test_torques_recovered_from_a_simulation(name):
     """tau_m = B theta'' + springs + friction + coupling, accelerations by differences of the simulated speeds."""

@@ -61,6 +61,7 @@ def test_flat_map_and_forward_dynamics_are_inverse_on_a_free_base(hopper, method
     assert np.abs(found["d2theta"] - out["d2theta"]).max() < 1e-10
 
 
+@pytest.mark.slow
 def test_flat_map_by_ad_has_wrenches_too(hopper):
     by = [od.function(hopper, "elastic_flat_map", order=1, external_wrenches=True, method=m) for m in ("ad", "taylor")]
     given = drawn(by[0], hopper.links)
@@ -68,6 +69,7 @@ def test_flat_map_by_ad_has_wrenches_too(hopper):
         assert np.allclose(x, by[1](**given)[name], rtol=1e-10, atol=1e-9), name
 
 
+@pytest.mark.slow
 def test_forces_from_the_flat_map_are_those_of_an_impulse_free_stance(hopper):
     """Motor torques of a motion with still feet make constrained dynamics give its accelerations and its forces."""
     robot, stance = hopper.links, el.stance_rates(hopper, FEET)
@@ -95,6 +97,7 @@ def _speeds(robot, frames, q):
     return ca.vec(od.contact_points(robot, frames)(ca.SX(ca.DM(q)), v)[1]), v
 
 
+@pytest.mark.slow
 def test_rates_of_forces_are_their_differences(hopper):
     forces = el.contact_forces(hopper, FEET)
     t, motion = _motion(hopper.links)

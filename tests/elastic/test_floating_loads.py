@@ -35,6 +35,7 @@ def state(robot, seed=2):
     return x, rng.normal(size=len(robot.motor_names))
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("laws", [None, LAWS])
 def test_flight_is_the_plant(hopper, laws):  # noqa: F811
     robot = loaded(hopper, laws)
@@ -59,6 +60,7 @@ def test_power_balances_in_stance(hopper, laws):  # noqa: F811
     assert slope @ dx == pytest.approx(put_in - taken + ground, rel=1e-9)
 
 
+@pytest.mark.slow
 def test_torques_of_the_flat_map_hold_a_robot_with_parallel_springs(hopper):  # noqa: F811
     robot = loaded(hopper).undamped()
     x, _, f = standing(robot)
@@ -69,6 +71,7 @@ def test_torques_of_the_flat_map_hold_a_robot_with_parallel_springs(hopper):  # 
     assert np.abs(run.states - x).max() < 1e-8
 
 
+@pytest.mark.slow
 def test_a_defect_counts_what_acts_on_links(hopper):  # noqa: F811
     """The flat map counts it, and so do the rates: a motion that is possible has no defect with friction, either."""
     robot = el.elastic_robot(hopper.robot, 300.0, motor_inertia=0.05, parallel={"a_hip": (20.0, 0.1)}, link_damping=0.5)
@@ -76,6 +79,7 @@ def test_a_defect_counts_what_acts_on_links(hopper):  # noqa: F811
     assert np.abs(error.defect).max() < 1e-10
 
 
+@pytest.mark.slow
 def test_rotors_as_bodies_know_friction_and_parallel_springs(hopper):  # noqa: F811
     """Forward dynamics of links and rotors as one rigid robot, against that of the elastic one."""
     arm = el.elastic_robot(
@@ -103,6 +107,7 @@ def test_rotors_know_laws_without_a_memory_alone(hopper):  # noqa: F811
         el.with_rotors(loaded(hopper, LAWS))
 
 
+@pytest.mark.slow
 def test_points_stop_at_the_start_of_the_first_phase(hopper):  # noqa: F811
     """Impulses are the change of momentum, and the energy lost is what they do at half the speed of the points."""
     x, tau, _ = standing(hopper)
@@ -157,6 +162,7 @@ def test_settings_of_simulations_are_checked(hopper, given, words):  # noqa: F81
         el.simulate_contacts(hopper, **{**own, **given})
 
 
+@pytest.mark.slow
 def test_settings_of_motion_error_are_checked(hopper):  # noqa: F811
     for dt in (0, -1.0, float("nan")):
         with pytest.raises(od.ShapeError, match="motion_error: dt is"):

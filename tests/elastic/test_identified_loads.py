@@ -95,6 +95,7 @@ def test_recordings_in_other_units_are_doubted(plain, unit, links):
         assert "of the robot given 0.2" in message
 
 
+@pytest.mark.slow
 def test_right_units_raise_no_doubt(plain, recwarn):
     for bits in (None, 14):
         step = 2 * np.pi / 2.0 ** (bits or 40)

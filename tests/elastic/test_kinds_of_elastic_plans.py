@@ -29,6 +29,7 @@ def driven():
     return el.plan_elastic(geared(), START, GOAL, check="raise", **how)
 
 
+@pytest.mark.slow
 def test_current_and_voltage_are_those_of_the_windings(driven):
     s = driven.sample(1e-3)
     current = s["tau_m"] / GEAR / K_T
@@ -202,6 +203,7 @@ def half_way(problem, flat):
     problem.at({flat.q[0]: np.array([0.4])}, fraction=0.5)
 
 
+@pytest.mark.slow
 def test_a_swing_at_its_own_pace_takes_nothing():
     """Mass and motor swing against each other in their own mode without any motor force."""
     robot = slide(100.0, 0.0, 0.25)
@@ -215,6 +217,7 @@ def test_a_swing_at_its_own_pace_takes_nothing():
     assert all(np.allclose(s[n][0], s[n][-1], atol=1e-8 * np.abs(s[n]).max()) for n in ("q", "v", "dv", "theta"))
 
 
+@pytest.mark.slow
 def test_a_swing_in_another_time_takes_what_its_impedance_says():
     """Of one harmonic: q = 0.2 (1 - cos w t) takes the motor force 0.2 |Z| cos w t; a plan may do a little better."""
     robot, K, B, T = slide(100.0, 0.0, 0.25), 100.0, 0.25, 0.7

@@ -110,6 +110,7 @@ def test_encoders_read_multiples_of_their_step():
     assert np.abs(zeros).max() <= step / 2
 
 
+@pytest.mark.slow
 def test_noise_and_bias_of_torque_sensors():
     """The law's output is its reading: 400 of them have the mean and deviation asked for."""
     elastic = one_joint()
@@ -205,6 +206,7 @@ def test_effects_are_for_sampled_laws():
         el.simulate(elastic, linear_law(elastic), reference, delay=1, encoder_bits=17)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc")
 def test_memory_of_the_next_sample_in_c(tmp_path):
     """A law that gives memory_next, here a sum of errors that forgets: the loop in C equals that of simulate."""

@@ -97,6 +97,7 @@ def test_rows_of_seeds_and_variants():
     assert row.rms == pytest.approx(np.sqrt(np.mean([r.error**2 for r in runs])), rel=1e-9)
 
 
+@pytest.mark.slow
 def test_steps_that_are_too_long_are_told():
     """Of a spring that the fixed steps do not follow, as simulate tells of them; more of them are silent."""
     elastic = el.elastic_robot(od.robots.planar_arm(1, LENGTH, MASS), 3e6, motor_inertia=B)

@@ -75,7 +75,7 @@ LAWS = {
 }
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("which", LAWS)
 def test_gains_are_parameters(which, tmp_path):
     """Gains written while the law runs give the law that has them from the start."""
@@ -88,6 +88,7 @@ def test_gains_are_parameters(which, tmp_path):
     assert np.abs(in_python(one, x) - in_python(other, x)).max() > 1e-3
 
 
+@pytest.mark.slow
 def test_limits_are_narrowed_at_run_time_and_never_widened(tmp_path):
     law = el.feedforward_pd(three(), 1e4, 10.0)
     options = {"torque_limit": [5, 6, 7], "safe_torque": 4, "compiler": "none", "measured_limits": None}
@@ -120,6 +121,7 @@ def test_limits_are_narrowed_at_run_time_and_never_widened(tmp_path):
     assert step([5, 6, 7])[0] == 0
 
 
+@pytest.mark.slow
 def test_the_first_step_starts_the_memory(tmp_path):
     """Without a call of start, as with it; and again behind a reset, or a start that failed."""
     law = el.feedback_linearization(arm("mixed"), 20.0)
@@ -206,6 +208,7 @@ def test_single_precision_keeps_small_differences_of_large_positions(which, tmp_
     assert not re.search(r"\bdouble\b|tgmath", text)
 
 
+@pytest.mark.slow
 def test_numbers_beyond_floats_are_bad_inputs(tmp_path):
     law = el.feedforward_pd(three(), 50, 5)
     c = Law(el.generate_controller(law, tmp_path, name="arm", compiler="none", precision="single"), "double")

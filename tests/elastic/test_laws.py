@@ -36,6 +36,7 @@ def motion(e, name):
 SLOW = [(name, n) for name in ("2r", "three", "panda") for n in TRACKING]
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     "name, kind",
     [*(("single", n) for n in TRACKING), *(pytest.param(*x, marks=pytest.mark.slow) for x in SLOW)],
@@ -85,6 +86,7 @@ def test_driven_stiffness_is_followed_exactly():
     assert run.sigma[-1, 1] - 400 == pytest.approx(20 * np.exp(-30 * t) * (1 + 30 * t), rel=1e-4)
 
 
+@pytest.mark.slow
 def test_a_joint_of_variable_stiffness():
     e = robot("vsa")
     reference = el.reference(e, swing(1), duration=0.5, sigma=lambda t: 200 + 100 * ca.sin(3 * t))

@@ -30,6 +30,7 @@ LAWS = {
 FAST = ("full_state_feedback", "vsa_damping")
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("kind", [pytest.param(n, marks=[] if n in FAST else [pytest.mark.slow]) for n in LAWS])
 def test_laws_in_c(kind, tmp_path):
     name, make = LAWS[kind]

@@ -72,6 +72,7 @@ def test_damped_springs_have_the_poles_asked_for_and_those_of_their_dampers(make
     same(closed_loop_poles(e, law, q), np.concatenate([np.ravel(poles), inner]), 1e-5)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("make", [damped, partly_damped, pytest.param(nonlinear, marks=pytest.mark.slow)])
 def test_damped_springs_are_followed_exactly(make):
     """From the reference's state, found by integration of the dampers' equation; and from elsewhere to it."""
@@ -130,6 +131,7 @@ def lagrange_rates(x, u):
     return ca.vertcat(x[2:4], a[:2], x[6:8], a[2:])
 
 
+@pytest.mark.slow
 def test_complete_model_is_followed_exactly():
     """On the package's plant, and on one from the arm's Lagrangian that shares no code with it."""
     e = complete()

@@ -246,6 +246,7 @@ def test_velocity_filters_stay_behind_by_the_promised_share_of_the_acceleration(
     assert np.abs(dtheta - 2 * exact).max() < 1e-9
 
 
+@pytest.mark.slow
 def test_a_law_fed_by_observers_is_the_law_when_they_are_right():
     """Feedback linearisation without encoders at the links, started on the reference: the exact tracking stays."""
     elastic = three()

@@ -46,6 +46,7 @@ def robot(name):
     return _MADE[name]
 
 
+@pytest.mark.few(15)
 @pytest.mark.sample(2)
 @pytest.mark.parametrize("law", LAWS)
 @pytest.mark.parametrize("name", ROBOTS)
@@ -84,7 +85,7 @@ def test_held_torque_moves_one_joint_as_its_equations_say():
     assert x == pytest.approx(run.states[20], abs=1e-9)
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc")
 @pytest.mark.parametrize(
     "name, law",

@@ -27,6 +27,7 @@ def deflections(spring, torques):
     return f.map(len(torques))(np.reshape(torques, (1, -1))).full().ravel()
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     "law, torque, expected",
     [
@@ -42,7 +43,7 @@ def test_closed_forms(law, torque, expected):
     assert deflections(spring, [torque])[0] == pytest.approx(expected, rel=1e-9)
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("law", LAWS)
 def test_torques_are_given_all_over_the_reach(law):
     spring = el.NonlinearSpring(LAWS[law])
@@ -54,7 +55,7 @@ def test_torques_are_given_all_over_the_reach(law):
     assert np.abs(given - torques).max() < 1e-9 * max(abs(low), abs(high))
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("law", LAWS)
 def test_derivatives_agree_with_differences(law):
     """Of order one and two, by the linear equations of the jets and by AD through the iteration."""
@@ -73,6 +74,7 @@ def test_derivatives_agree_with_differences(law):
     assert at[2, 4] == pytest.approx(at[2, 2], rel=1e-6, abs=1e-10)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("law, torque", [("tanh", 7.0), ("tanh", -5.1), ("exp", -6.0), ("softening", 200.0)])
 def test_torques_out_of_reach_are_named(law, torque):
     spring = el.NonlinearSpring(LAWS[law])
@@ -148,6 +150,7 @@ def test_pairs_are_found_down_to_where_one_is_slack(torque):
     assert first > 0 > second
 
 
+@pytest.mark.slow
 def test_springs_that_pull_without_deflection_are_soft_at_will():
     """5 exp(6 z) pulls always, and its pair at 10 Nm has more than 60 Nm/rad."""
     pair = el.AntagonisticSprings(lambda z: 5 * ca.exp(6 * z))
@@ -157,6 +160,7 @@ def test_springs_that_pull_without_deflection_are_soft_at_will():
         pair.deflections([10.0], [59.9])
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("torque", [19.999, 19.9999, 19.99999, -19.99999])
 def test_torques_close_to_the_reach_are_found(torque):
     spring = el.NonlinearSpring(lambda z: 20 * ca.tanh(5 * z))
@@ -202,6 +206,7 @@ def test_springs_that_push_away_are_refused():
         el.NonlinearSpring(LAWS["cubic"], guess=np.nan)
 
 
+@pytest.mark.slow
 def test_robots_name_the_joint():
     """The arm weighs 5.9 Nm when it lies flat, and the spring gives 5."""
     weak = el.elastic_robot(planar_arm(1), el.NonlinearSpring(LAWS["tanh"]), motor_inertia=0.3)

@@ -76,6 +76,7 @@ def test_torques_beyond_the_ends_are_refused_by_name(kind):
             spring.deflections([t], [])
 
 
+@pytest.mark.slow
 def test_antagonistic_pairs_over_the_whole_range():
     """5 (exp(30 z) - 1) and its mirror: e^(30 z_1), e^(-30 z_2) = half of (k / 150 +- tau / 5)."""
     pair = el.AntagonisticSprings(lambda z: 5 * (ca.exp(30 * z) - 1))

@@ -177,6 +177,7 @@ int step(const double *x, double *tau, double *memory) {{
     return step, loaded.reset
 
 
+@pytest.mark.sample(1)
 @needs_gcc
 @pytest.mark.parametrize("precision", ["double", "single"])
 @pytest.mark.parametrize("flags", [("-O1",), pytest.param(("-O3", "-ffast-math"), marks=pytest.mark.slow)])

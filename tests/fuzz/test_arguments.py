@@ -5,6 +5,7 @@ from functools import cache
 
 import casadi as ca
 import numpy as np
+import pytest
 from budget import examples
 from hypothesis import given
 from hypothesis import strategies as st
@@ -162,6 +163,7 @@ def test_one_wrong_argument(place, x):
     sane(lambda: PLACES[place](x))
 
 
+@pytest.mark.slow
 @examples(300)
 @given(st.sampled_from(range(len(CALLS))), st.data())
 def test_functions_called_with_anything(which, data):

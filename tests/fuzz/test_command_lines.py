@@ -66,7 +66,8 @@ def refused(capsys, tmp_path, monkeypatch):
 CASES = [(command, option) for command, options in OPTIONS.items() for option in options]
 
 
-@pytest.mark.sample(13)
+@pytest.mark.few(20)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("share", [8, pytest.param(1, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("command, option", CASES)
 def test_every_value_of_every_option(command, option, share, refused):
@@ -117,6 +118,7 @@ def vectors(seed, count):
         yield [str(rng.choice(list(OPTIONS))), *words]
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize("seed", [0, *(pytest.param(k, marks=pytest.mark.slow) for k in range(1, 20))])
 def test_random_words(seed, refused, capsys):
     for words in vectors(seed, 150):

@@ -68,6 +68,7 @@ def _check_files(files, folder):
         assert "evil" not in kept
 
 
+@pytest.mark.few(10)
 @needs_gcc
 @pytest.mark.parametrize("seed", SEEDS)
 def test_laws_in_c(seed, tmp_path):
@@ -93,6 +94,7 @@ def test_laws_in_c(seed, tmp_path):
     subprocess.run(["g++", "-Wall", "-Werror", "-fsyntax-only", "main.cpp"], cwd=tmp_path, check=True)
 
 
+@pytest.mark.few(10)
 @needs_gcc
 @pytest.mark.parametrize("seed", SEEDS)
 def test_functions_in_c(seed, tmp_path):
@@ -200,6 +202,7 @@ def test_plans_of_elastic_robots(tmp_path):
     assert np.array(rows, float)[:, 0].tolist() == [0.0, 0.5, 1.0]
 
 
+@pytest.mark.few(12)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_tables(seed, tmp_path):
     names = some(seed)
@@ -218,6 +221,7 @@ def test_tables(seed, tmp_path):
         assert shown["value"] == "-2"
 
 
+@pytest.mark.few(12)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_json(seed, tmp_path):
     names = some(seed)
@@ -240,6 +244,7 @@ def shown(label):
     return drawn.strip(), bool(formula)
 
 
+@pytest.mark.few(6)
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", SEEDS)
 def test_figures(seed, tmp_path):
@@ -291,6 +296,7 @@ class Page(html.parser.HTMLParser):
         self.texts.append(data)
 
 
+@pytest.mark.few(12)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_html(seed, tmp_path):
     pytest.importorskip("jinja2")
@@ -311,6 +317,7 @@ def test_html(seed, tmp_path):
     assert text.terminal_lines(told) in page.texts
 
 
+@pytest.mark.few(12)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_terminal(seed):
     rng = np.random.default_rng(seed)

@@ -57,6 +57,7 @@ def test_forward_after_inverse_by_two_methods(robot, seed):
         assert relative(inverse(**{**x, "dv": dv})["tau"], tau) < TOLERANCE, method
 
 
+@pytest.mark.slow
 @examples(10)
 @given(robots(most=3), st.integers(0, 999))
 def test_partials_against_ad(robot, seed):

@@ -86,6 +86,7 @@ def usable(robot):
     assert robot.random_configuration(0).shape == (robot.nq,)
 
 
+@pytest.mark.slow
 @examples(400)
 @given(texts(), st.booleans(), st.booleans())
 def test_damaged_text(text, floating_base, strict):
@@ -94,6 +95,7 @@ def test_damaged_text(text, floating_base, strict):
         usable(robot)
 
 
+@pytest.mark.slow
 @examples(250)
 @given(values(), st.booleans())
 def test_exchanged_values(text, floating_base):

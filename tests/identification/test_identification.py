@@ -104,6 +104,7 @@ def test_gradient_of_the_objective():
     assert exact <= float(spread(x)) < exact + np.log(s.size) / 4
 
 
+@pytest.mark.slow
 def test_exciting_motion(arm):
     r, motion, q, v, dv, _ = arm
     assert condition(r, motion) < 0.7 * condition(r, exciting_motion(r, period=6.0, harmonics=4, iterations=0))
@@ -141,6 +142,7 @@ def test_without_noise_it_is_exact(arm):
     assert np.abs(found.predict(q, v, dv) - tau).max() < 1e-5 * np.abs(tau).max()
 
 
+@pytest.mark.slow
 def test_noise_and_intervals(arm):
     r, _, q, v, dv, tau = arm
     missed, noise = [], []

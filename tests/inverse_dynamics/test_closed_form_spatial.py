@@ -52,6 +52,7 @@ def test_equation_of_motion_and_its_rate(case):
     assert relative(rate, expected["dtau"].ravel()) < 1e-11
 
 
+@pytest.mark.slow
 def test_matrices_are_those_with_spatial_representation(case):
     system, _, quantity = case
     M, C, g = (quantity(x) for x in ("mass_matrix", "coriolis_matrix", "gravity"))

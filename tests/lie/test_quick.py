@@ -122,6 +122,7 @@ def test_what_is_computed_with_one_is_one():
     assert all(type(x) is QuickSX for x in (s + plain, plain - s, 2 * s, s[0], s.T, -s, s.T @ s))
 
 
+@pytest.mark.slow
 def test_building_looks_for_few_types(monkeypatch):
     """CasADi asks for the shape of every operand that it takes for a possible number first."""
     asked, shape = [0], ca.SX.shape

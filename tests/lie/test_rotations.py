@@ -98,6 +98,7 @@ def vector_error(found, axis, angle):
     return min(off, np.abs(found - opposite).max())
 
 
+@pytest.mark.slow
 def test_logarithm_of_quaternions_near_zero_and_half_a_turn():
     assert (
         largest(vector_error(so3.quat_log(s * quaternion(a, x)), a, x) for a in AXES for x in ANGLES for s in (1, -1))
@@ -109,6 +110,7 @@ def test_logarithm_of_matrices_near_zero_and_half_a_turn():
     assert largest(vector_error(rotation_vector(exact(a, x)), a, x) for a in AXES for x in ANGLES) < 2e-14
 
 
+@pytest.mark.slow
 def test_quaternions_of_matrices_near_zero_and_half_a_turn():
     def off(axis, angle):
         found, right = interop.rotation_to_quaternion(exact(axis, angle)), quaternion(axis, angle)
@@ -117,6 +119,7 @@ def test_quaternions_of_matrices_near_zero_and_half_a_turn():
     assert largest(off(a, x) for a in AXES for x in ANGLES) < 1e-15
 
 
+@pytest.mark.slow
 def test_exponential_and_its_inverse_near_zero_and_the_switch_to_series():
     for angle in (*(x for x in NEAR if x >= 0), 0.0999, 0.1, 0.1001, 3.0, np.pi, 6.0):
         for a in AXES[:8]:

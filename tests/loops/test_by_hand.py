@@ -54,6 +54,7 @@ def conditions(robot, q):
     return ca.vertcat(*rows)
 
 
+@pytest.mark.few(3)
 @pytest.mark.sample("geared")
 @pytest.mark.parametrize("name", FIXED)
 def test_accelerations_and_their_derivatives(name):

@@ -119,6 +119,7 @@ def test_forces_are_the_least_ones():
     assert largest(plain, np.linalg.pinv(A) @ A @ found) < 1e-9
 
 
+@pytest.mark.slow
 def test_what_forces_cannot_make_is_the_least_residual():
     f, ports = quantity("two feet", 0), dict(motion("two feet", 0))
     ports["dv"] = ports["dv"] + 1.0

@@ -32,6 +32,7 @@ def taken(f, ports, lam):
     return found, [g.name() for g in made.find_functions()]
 
 
+@pytest.mark.few(24)
 @pytest.mark.sample("inverse-four_bar", "forward, guess-four_bar")
 @pytest.mark.parametrize("name", [n for n in NAMES if n != "gough_stewart"])  # whose AD takes gigabytes
 @pytest.mark.parametrize("case", OPTIONS)
@@ -88,6 +89,7 @@ def test_optima_of_robots_with_loops_are_the_same_by_both():
     assert one.iterations == other.iterations
 
 
+@pytest.mark.slow
 def test_normalised_quaternions():
     robot = linkage("floating_four_bar")
     q, V = state(robot, 1)
@@ -141,6 +143,7 @@ def test_second_partials(which, name):
         assert largest(np.stack(columns, 1), found[out]) < 1e-5, out
 
 
+@pytest.mark.few(12)
 @pytest.mark.sample("first-four_bar")
 @pytest.mark.parametrize("name", [n for n in NAMES if n != "gough_stewart"])  # whose AD takes gigabytes
 @pytest.mark.parametrize("which", ["none", "first", "all"])

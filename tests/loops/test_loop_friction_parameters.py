@@ -25,6 +25,7 @@ def rough(share=1.0):
 FORWARD = [("forward_dynamics", {}), ("hybrid_dynamics", {"prescribed": ("a",)}), ("inverse_dynamics", {})]
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("parts", [("viscous",), ("inertia", "armature", "viscous")])
 @pytest.mark.parametrize("quantity, options", FORWARD)
 def test_viscous_friction_as_a_parameter_is_that_of_another_robot(quantity, options, parts):

@@ -142,6 +142,7 @@ PARTIALS = [
 ]
 
 
+@pytest.mark.few(20)
 @pytest.mark.sample(*(f"{quantity}-four_bar" for quantity in PARTIALS))
 @pytest.mark.parametrize("name", [n for n in NAMES if n != "gough_stewart"])
 @pytest.mark.parametrize("quantity", PARTIALS)
@@ -193,6 +194,7 @@ def test_casadi_differentiates_through_the_closing():
     assert abs(H - whole[0, 0]) < 1e-8
 
 
+@pytest.mark.slow
 def test_a_loop_that_cannot_be_closed_is_refused_by_name():
     b = od.RobotBuilder("wide")
     b.add_link("base")
@@ -222,6 +224,7 @@ def test_a_guess_in_another_mode_is_followed_and_named():
     assert robot.mode(np.array(found[0]).ravel()) == {"joint": "-"}
 
 
+@pytest.mark.slow
 def test_motions_are_closed_continuously():
     robot = linkage("four_bar")
     q = np.tile(robot.home[:, None], 400)

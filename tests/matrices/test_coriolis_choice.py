@@ -31,7 +31,7 @@ def of(coriolis):
     return [m for m in od.methods("coriolis_matrix") if coriolis in get_method("coriolis_matrix", m).coriolis]
 
 
-@pytest.mark.sample(12)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("method", od.methods("coriolis_matrix"))
 @pytest.mark.parametrize("name", list(ROBOTS))
 def test_methods_are_admissible_where_they_say_so_and_only_there(name, method):
@@ -46,6 +46,7 @@ def test_methods_are_admissible_where_they_say_so_and_only_there(name, method):
         assert error > 1e-3
 
 
+@pytest.mark.slow
 def test_of_the_panda_as_the_readme_says():
     panda = od.robots.panda()
     q, v = panda.random_configuration(0), np.ones(7)
@@ -58,7 +59,7 @@ def test_of_the_panda_as_the_readme_says():
 CORIOLIS_METHODS = od.methods("coriolis_matrix")
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", SOME)
 def test_methods_of_one_choice_give_one_matrix(name):
     r, (q, v, *_) = robot(name), state(name)
@@ -90,7 +91,7 @@ def test_every_quantity_with_such_a_matrix_starts_from_christoffel(quantity):
     assert any(relative(other[k], expected[k]) > 1e-6 for k in expected)
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("method", od.methods("matrix_partials"))
 @pytest.mark.parametrize("choice", [None, "garofalo"])
 @pytest.mark.parametrize("name", ["serial", LARGE, "spherical", "mimic", "transform"])
@@ -109,7 +110,7 @@ def test_partials_are_those_of_the_matrix(name, choice, method):
     assert relative(found["dC_dv"], by_v) < 1e-8
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("choice", [None, "garofalo"])
 @pytest.mark.parametrize("name", ["serial", LARGE, "spherical", "mimic", "transform"])
 def test_regressor_is_that_of_the_matrix(name, choice):

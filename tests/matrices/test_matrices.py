@@ -57,7 +57,7 @@ def test_admissible_coriolis_matrices(name):
     assert difference_from_skew(M["dM"], C["C"]) < 1e-12
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", list(ROBOTS))
 def test_coriolis_matrix_of_the_closed_form_is_not_admissible(name):
     """It is off by the symmetric sum over bodies of J^T (ad(V)^T M + M ad(V)) J."""
@@ -73,6 +73,7 @@ def test_coriolis_matrix_of_the_closed_form_is_not_admissible(name):
         assert relative(ca.evalf(ca.densify(lost)), dM - C - C.T) < 1e-12
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", list(ROBOTS))
 def test_christoffel_symbols(name):
     """The one symmetric connection of the mass matrix: by composite bodies and by AD, entry by entry."""
@@ -82,7 +83,7 @@ def test_christoffel_symbols(name):
     assert relative(composite, ad) < 1e-12
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", list(ROBOTS))
 def test_body_and_spatial_sums_are_the_same_matrix(name):
     r = robot(name)
@@ -92,7 +93,8 @@ def test_body_and_spatial_sums_are_the_same_matrix(name):
     assert relative(body["dC"], spatial["dC"]) < 1e-11
 
 
-@pytest.mark.sample(8)
+@pytest.mark.few(40)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("method", od.methods("coriolis_matrix"))
 @pytest.mark.parametrize("name", list(ROBOTS))
 def test_coriolis_gravity_bias(name, method):
@@ -238,7 +240,7 @@ def test_each_coefficient(method, coriolis):
 # -- the equations of motion in closed form ----------------------------------------------------------------------
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", ["floating", "free", "serial"])
 @pytest.mark.parametrize("method", ["spatial_admissible", "closed_form"])
 def test_equations_of_motion_and_their_derivative(name, method):
@@ -257,6 +259,7 @@ def test_equations_of_motion_and_their_derivative(name, method):
     assert relative(last, tau["d2tau"]) < 1e-11
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("method", od.methods("bias"))
 def test_derivatives_of_the_bias(method):
     """h^(n) = sum_k C(n,k) C^(n-k) v^(k) + g^(n)."""

@@ -22,6 +22,7 @@ def at(f, x):
     return [np.array(found[n]) for n in f.name_out()]
 
 
+@pytest.mark.few(40)
 @pytest.mark.sample("newton_euler-christoffel-prismatic", "recursive_body-garofalo-prismatic")
 @pytest.mark.parametrize("name", list(ROBOTS))
 @pytest.mark.parametrize("method, choice", [(m, c) for m, found in CHOICES.items() for c in found])

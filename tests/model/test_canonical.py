@@ -65,6 +65,7 @@ def few_digits():
     return b.build()
 
 
+@pytest.mark.slow
 def test_angles_are_snapped_only_when_asked():
     r = few_digits()
     snapped = r.with_snapped_angles(1e-5)
@@ -80,6 +81,7 @@ def test_angles_are_snapped_only_when_asked():
     assert "snap_angles=1e-5" not in snapped.canonical_report()
 
 
+@pytest.mark.slow
 def test_report_counts():
     text = od.robots.panda().canonical_report()
     assert "7 of 7 rotations are quarter turns" in text
@@ -89,7 +91,7 @@ def test_report_counts():
     assert "panda_link1: mass mz Ixx Iyy to the ground, where they vanish" in text
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", list(ROBOTS))
 def test_report_says_what_was_done_and_what_it_saves(name):
     r = robot(name)

@@ -236,6 +236,7 @@ def test_links_that_are_not_there():
         builder().add_collision(None, ("sphere", 1))
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", ["panda", "fr3", "quadruped", "humanoid"])
 def test_dynamics_do_not_know_of_them(name):
     robot = od.robots.by_name(name)

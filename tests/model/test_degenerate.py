@@ -137,6 +137,7 @@ def test_small_is_not_nothing():
     assert np.isfinite(od.function(r, "forward_dynamics")(q=[0.1, 0.2], v=[1, 1], tau=[0, 0])["dv"].full()).all()
 
 
+@pytest.mark.slow
 def test_parallel_axes_and_massless_links_between_are_no_fault():
     parallel = robot(
         *((f"l{k}", "revolute", f"l{k - 1}" if k else "base", {"xyz": (0.3, 0, 0), **ROD}) for k in range(5))

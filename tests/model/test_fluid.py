@@ -147,7 +147,8 @@ def test_an_arm_on_a_vehicle_obeys_lagranges_equations():
     assert relative(od.function(r, "kinetic_energy")(*x[:2]), expected(*x)[1]) < 1e-12
 
 
-@pytest.mark.sample("bias-mimic", "coriolis_matrix-vehicle", "forward_dynamics-arm")
+@pytest.mark.few(30)
+@pytest.mark.sample("forward_dynamics-arm")
 @pytest.mark.parametrize("name", list(ROBOTS))
 @pytest.mark.parametrize("quantity", list(COUNTED))
 def test_methods_that_count_it_agree(quantity, name):
@@ -236,6 +237,7 @@ def test_partials_of_derivatives_of_forward_dynamics():
         assert relative(numbers(J, x)[f"dd2v_d{port}"], found) < 1e-9, port
 
 
+@pytest.mark.slow
 def test_with_representation_parameters_and_gravity():
     r = robot("vehicle")
     options = {"representation": "hybrid", "parameters": "symbolic", "gravity": True}
@@ -285,7 +287,7 @@ def test_methods_that_do_not_count_it_refuse_by_name():
         od.function(robot("arm"), "inverse_dynamics", method="recursive_body")
 
 
-@pytest.mark.sample("spherical-coriolis_matrix", "arm-dynamic_matrices")
+@pytest.mark.sample("arm-dynamic_matrices")
 @pytest.mark.parametrize("quantity", ["coriolis_matrix", "dynamic_matrices"])
 @pytest.mark.parametrize("name", list(ROBOTS))
 def test_the_coriolis_matrix_is_that_of_christoffel_symbols(name, quantity):
@@ -305,6 +307,7 @@ def test_the_coriolis_matrix_is_that_of_christoffel_symbols(name, quantity):
     assert relative(still, -drag) < 1e-11  # C v is even in v, drag odd
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("representation", ["hybrid", "spatial"])
 def test_it_is_admissible_in_every_representation(representation):
     r = robot("vehicle")

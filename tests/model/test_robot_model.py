@@ -88,6 +88,7 @@ def test_difference_takes_the_shorter_way_round():
     np.testing.assert_allclose(r.difference(q, minus), np.zeros(r.nv), atol=1e-15)
 
 
+@pytest.mark.sample(1)
 def test_steps_take_numbers_and_symbols(any_robot):
     r = any_robot
     q, dv = r.random_configuration(1), np.random.default_rng(1).normal(size=r.nv)
@@ -285,7 +286,7 @@ def test_features():
 # -- held joints ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", list(ROBOTS))
 def test_a_held_joint_leaves_the_others_their_torques_and_all_frames_their_places(name):
     full = robot(name)

@@ -83,6 +83,7 @@ def test_a_file_is_read_as_it_is_with_zero():
     assert at[1e-9]["R"].full()[1, 1] == 0
 
 
+@pytest.mark.slow
 def test_the_report_says_what_is_taken_as_exact():
     r = nearly_straight()
     assert "taken as exact: rotation entries within 1e-09 of 0 or 1, lengths and" in r.canonical_report()

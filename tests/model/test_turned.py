@@ -109,6 +109,7 @@ def case(request):
     return old, new, there, {**motion, "tau": tau}, {"q": there.q(motion["q"]), "v": v, "dv": dv}
 
 
+@pytest.mark.slow
 def test_links_stand_where_they_stood(case):
     old, new, _, x, y = case
     assert set(old.frames) <= set(new.frames)

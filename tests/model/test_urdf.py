@@ -150,6 +150,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.few(4)
 @pytest.mark.sample(3)
 @pytest.mark.parametrize("kind", HOSTILE)
 def test_hostile_text_ends_in_one_error_soon(kind):
@@ -168,6 +169,7 @@ def test_a_document_type_without_entities_is_harmless():
     assert quiet('<!DOCTYPE robot SYSTEM "http://127.0.0.1:1/none.dtd">' + arm()).nv == 1
 
 
+@pytest.mark.slow
 def test_long_chain_needs_no_recursion():
     n = 1500
     links = "".join(f'<link name="l{i}"/>' for i in range(n)) + f'<link name="l{n}">{BODY}</link>'

@@ -96,6 +96,7 @@ def test_a_limit_can_be_soft():
     assert found["tip - disc_slack"].max() == pytest.approx(through.max(), abs=1e-4)
 
 
+@pytest.mark.slow
 def test_round_a_disc_that_moves_the_way_is_the_shortest_as_seen_from_it():
     start, speed = np.array([-0.3, 0.1]), np.array([0.6, -0.2])
     moving = ball(pose=line(start, speed))
@@ -162,6 +163,7 @@ def test_what_is_carried_counts_from_its_phase_on():
     assert "load - disc" in ocp.describe() or "disc - load" in ocp.describe()
 
 
+@pytest.mark.slow
 def test_it_holds_within_intervals_of_a_chain():
     ocp = od.Problem(6, 1.0)
     q, _, ddq = ocp.chain("q", 2, 2, guess=lambda s: np.array([2 * s - 1, 0.8 * np.sin(np.pi * s)]))
@@ -174,6 +176,7 @@ def test_it_holds_within_intervals_of_a_chain():
     assert row.error < 0.01  # of 0.4, between four points of six intervals
 
 
+@pytest.mark.slow
 def test_model_predictive_control_gives_way_to_what_comes():
     scene, robot, h = ball(0.2, pose=PORT), point_robot(), 0.1
     ocp = od.Problem(15, 15 * h)
@@ -207,6 +210,7 @@ def test_derivatives_are_analytic_where_they_can_be():
     assert registered(distances(rolling, scenes[1])) is None
 
 
+@pytest.mark.slow
 def test_a_body_on_a_manifold_keeps_apart():
     b = od.RobotBuilder("drone", gravity=(0, 0, 0))
     b.add_link("body", 1.0, inertia=np.eye(3))

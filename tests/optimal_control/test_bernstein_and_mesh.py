@@ -133,6 +133,7 @@ def test_bounds_of_the_position_hold_between_nodes():
     assert tops["bernstein"] < 0.2 + 1e-7
 
 
+@pytest.mark.slow
 def test_limits_within_intervals_and_what_is_left_out():
     """sin(q) v at fractions: kept where it was asked for, and not where the ends decide it."""
     def solved(**where):
@@ -212,6 +213,7 @@ def test_a_free_duration_of_a_free_mesh_has_no_symbol():
     assert od.Problem(5, 2.0, mesh="free").duration == 2.0
 
 
+@pytest.mark.slow
 def test_a_nominal_duration_of_a_free_mesh_reaches_the_bounds():
     """3 m at 0.8 m/s take 4.25 s, of 5 s allowed: more than 4 times the geometric mean."""
     ocp, _ = reached(12, distance=3.0)
@@ -321,6 +323,7 @@ def test_what_is_not_known_within_an_interval_is_refused(method):
             ocp.solve(method=method)
 
 
+@pytest.mark.slow
 def test_time_and_contact_bodies_are_known_within_intervals():
     """A robot that moves by t along x: the integral of x^2 + t over [0, 1]."""
     robot = od.robots.quadruped()

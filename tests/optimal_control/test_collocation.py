@@ -80,7 +80,7 @@ def test_bryson_denham_on_ten_intervals(scheme):
     assert found[True].check().worst > 1e-4
 
 
-@pytest.mark.sample(6)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     "number, variant, nodes, within",
     [
@@ -289,7 +289,7 @@ def test_solutions_are_sent(method):
     assert other.check().worst == pytest.approx(solution.check().worst, abs=1e-9)
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("method", ["radau", "gauss"])
 def test_predictive_control(method):
     ocp = od.Problem(8, 1.0)
@@ -309,7 +309,7 @@ def test_predictive_control(method):
         measured = found.x[1]
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("degree", range(1, 6))
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_rules_integrate_powers_as_far_as_their_order(scheme, degree):

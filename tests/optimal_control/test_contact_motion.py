@@ -59,6 +59,7 @@ def test_torques_are_those_of_jacobians(robot, crouch):
     assert motion.tau[k] == pytest.approx(tau, abs=1e-9)
 
 
+@pytest.mark.slow
 def test_between_nodes_are_the_steps(robot, crouch):
     motion = crouch[2]
     times, q, p = motion.between(4)
@@ -102,6 +103,7 @@ def test_a_pyramid_lies_within_the_cone(crouch):
     assert np.all(np.hypot(x, y)[inside] <= 0.5 * z[inside] + 1e-12)
 
 
+@pytest.mark.slow
 def test_a_body_without_contacts_falls():
     robot = od.robots.aerial_manipulator()
     ocp = od.Problem(10, 0.5)

@@ -80,7 +80,8 @@ def test_closed_form_of_the_hypersensitive_problem(method):
     assert found.costates[:, 0] == pytest.approx(-u_known, abs=near)
 
 
-@pytest.mark.sample(2)
+@pytest.mark.few(14)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("solver", SOLVERS)
 @pytest.mark.parametrize("method", METHODS)
 def test_costates_at_the_start_are_derivatives_of_the_best_cost(method, solver):
@@ -157,6 +158,7 @@ def test_two_phases_with_a_jump(method):
     assert found.costates[10] == pytest.approx(solved(behind, method).costates[0], rel=1e-2, abs=1e-2)
 
 
+@pytest.mark.slow
 def test_a_bound_that_is_reached():
     """Costates of what is left, where the bound of v holds: that at the node itself is in them."""
     found, d = solved(nonlinear(20, 1.0, (0.4, 0.5), 1.6, upper=1.3), "rk4"), 1e-5
@@ -229,6 +231,7 @@ def test_coefficients_have_none(basis):
     assert np.isfinite(found.error.objective)
 
 
+@pytest.mark.slow
 def test_states_on_manifolds_have_none():
     ocp = od.Problem(10, 1.0)
     o, w = ocp.state("o", manifold="unit_quaternion"), ocp.control("w", 3)

@@ -152,6 +152,7 @@ def test_all_known_optima_can_be_described(number):
     assert max(map(len, text.splitlines())) < 200
 
 
+@pytest.mark.slow
 def test_robots_chains_bodies_words():
     robot = od.robots.planar_chain(2) if hasattr(od.robots, "planar_chain") else od.robots.panda()
     ocp = od.Problem(10, (0.1, 3.0))

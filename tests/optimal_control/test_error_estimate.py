@@ -44,7 +44,7 @@ def test_objective_of_the_program_with_exact_integration(method, scale):
     assert abs(found.error.integration - error) < 0.1 * abs(error)
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("solver", SOLVERS)
 @pytest.mark.parametrize("method", METHODS)
 def test_objective_against_a_fine_mesh(method, solver):
@@ -56,6 +56,7 @@ def test_objective_against_a_fine_mesh(method, solver):
     assert found.error.objective == found.error.integration + found.error.controls
 
 
+@pytest.mark.few(16)
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [10, 16, 27, 28, 29, 31, 33, 39])
 @pytest.mark.parametrize("method", [radau(3), gauss(2), gauss(3), "rk4", "hermite_simpson"], ids=str)
@@ -77,7 +78,7 @@ INTERVALS = {1: 10, 6: 15, 7: 4, 8: 12, 10: 50, 11: 4, 12: 4, 13: 400, 17: 10}
 
 
 # what multipliers cannot tell: 4, 5 switch at nodes, so that costates are not unique; the optimum of 18 is 0, reached
-@pytest.mark.sample(4)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("number", INTERVALS)
 @pytest.mark.parametrize("method", ["rk4", "collocation", "trapezoidal"])
 def test_known_optima(number, method):
@@ -166,7 +167,7 @@ def rotation(nodes):
     return ocp
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("method", ["rk4", "trapezoidal"])
 @pytest.mark.parametrize("problem", [softened, far_limit, least_maximum, rotation])
 def test_other_words(problem, method):
@@ -195,7 +196,7 @@ def test_without_controls_or_rates():
     assert solved(ocp, "rk4").error.objective == pytest.approx(0, abs=1e-9)
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("method", ["rk4", "trapezoidal", "hermite_simpson", "radau"])
 @pytest.mark.parametrize("mesh", ["uniform", "unequal"])
 def test_two_meshes(method, mesh):
@@ -243,6 +244,7 @@ def test_two_meshes_are_of_the_bounds_and_ends_that_were_solved():
     assert found.two_meshes().finer["x"][[0, -1], 0] == pytest.approx([0, 1])
 
 
+@pytest.mark.slow
 def test_two_meshes_of_states_on_manifolds():
     ocp = od.Problem(4, 1.0)
     o, w, x = ocp.state("o", manifold="unit_quaternion"), ocp.control("w", 3), ocp.state("x", manifold="pose")
@@ -259,7 +261,7 @@ def test_two_meshes_of_states_on_manifolds():
     assert before.finer.objective == pytest.approx(0.64, abs=1e-6)
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("method", ["gauss", "hermite_simpson", "rk4"])
 def test_costates_in_front_of_a_join(method):
     """They are those behind it times its derivative: without that the last interval seems to lose a lot."""
@@ -385,6 +387,7 @@ def test_free_mesh():
     assert 0.1 < found.error.objective / error < 10
 
 
+@pytest.mark.slow
 def test_a_limit_goes_on_in_the_next_phase():
     """What holds at the node between two phases is said twice there; the estimate is about that of one phase."""
 

@@ -156,7 +156,7 @@ def test_bernstein_chains_are_told_in_their_own_units():
     assert row.lower == pytest.approx(1.0)
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("method", ["rk4", "radau"])
 def test_states_on_manifolds(method):
     """Two radians in one second at one radian per second."""
@@ -263,6 +263,7 @@ def test_fatrop_is_not_asked_from_where_it_does_not_come_back(where):
     assert "by x is inf at node 0, where x = 0" in text
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_fatrop_comes_back_from_where_derivatives_overflow():
     """Its watchdog takes steps to where they do; steps of length 0.5 at -x^3 are unstable."""
@@ -448,6 +449,7 @@ LIMITS = {  # expression, whether it reads the control
 }
 
 
+@pytest.mark.few(80)
 @pytest.mark.sample(6)
 @pytest.mark.parametrize("seed", [*range(6), *(pytest.param(k, marks=pytest.mark.slow) for k in range(6, 120))])
 @pytest.mark.parametrize("method", ["rk4", "euler"])

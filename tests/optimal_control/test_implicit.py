@@ -42,7 +42,7 @@ def test_stiff_dynamics(scale):
     assert not explicit.success or explicit.check().worst > 0.5
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("degree", [1, 2, 3])
 @pytest.mark.parametrize("scheme, direct", [("radau", radau), ("gauss", gauss)])
 def test_it_is_collocation_without_the_unknowns(scheme, direct, degree):
@@ -108,6 +108,7 @@ def test_every_solver(solver):
     assert found.objective == pytest.approx(pendulum(12).solve(method=radau(2, 0)).objective, rel=1e-5)
 
 
+@pytest.mark.slow
 def test_more_steps_are_more_accurate():
     defects = [pendulum(6).solve(method=implicit(2, k), check="off").check(1e-7).defect for k in (1, 2, 4)]
     assert np.log2(np.array(defects[:-1]) / defects[1:]) == pytest.approx(3, abs=0.7)

@@ -70,7 +70,7 @@ CASES = {  # problem and method before, problem and method after, at most so man
 }
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("case", CASES)
 def test_a_warm_start_takes_fewer_iterations(case):
     before, its_method, after, method, share = CASES[case]
@@ -162,6 +162,7 @@ def test_controls_become_states_and_the_order_of_variables_does_not_matter():
     assert controls == pytest.approx(first["a"], abs=1e-9)
 
 
+@pytest.mark.slow
 def test_durations_stay_within_bounds():
     first = moon_landing(10).solve(check="off")
     ocp = od.Problem(10, (0.05, 0.5))
@@ -175,6 +176,7 @@ def test_durations_stay_within_bounds():
     assert durations[1] == 3.0
 
 
+@pytest.mark.slow
 def test_options_of_the_caller_win(monkeypatch):
     seen = []
     monkeypatch.setattr(
@@ -229,6 +231,7 @@ def test_an_iterate_of_a_solver_that_was_stopped_is_gone_on_from_with_plain_opti
     assert seen == 3 * [["start", SAFER]]
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("method", ["rk4", "hermite_simpson", "radau"])
 def test_multipliers_from_another_mesh_are_those_of_the_optimum_there(method):
     def bounded(nodes):

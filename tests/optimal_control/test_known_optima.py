@@ -155,7 +155,8 @@ def not_below(name, method, solver, nodes):
     return error
 
 
-@pytest.mark.sample(8)
+@pytest.mark.few(40)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("name", CASES)
 def test_no_optimum_is_below_the_known_one(name, method):
@@ -171,6 +172,7 @@ TOO_HARD = {("fatrop", method, name) for method in ("radau", "gauss") for name i
 TOO_HARD |= {("sqpmethod", "trapezoidal", "seven segments")}
 
 
+@pytest.mark.few(80)
 @pytest.mark.slow
 @pytest.mark.parametrize("solver", SOLVERS)
 @pytest.mark.parametrize("method", METHODS)

@@ -245,6 +245,7 @@ def test_the_shorter_way_round_beyond_half_a_turn():
     assert found.objective == pytest.approx(6 * (2 * np.pi - 4.0) ** 2 / 2.0**3, rel=1e-6)
 
 
+@pytest.mark.slow
 def test_the_world_frame_does_not_matter():
     """A body whose moments of inertia differ, in two world frames: the same torques."""
     found = []
@@ -280,6 +281,7 @@ def test_the_same_as_four_rates_with_a_norm():
     assert np.abs(found[0]["o"] - found[1]["o"]).max() < 1e-6
 
 
+@pytest.mark.slow
 def test_the_shortest_way_of_a_pose_is_straight():
     """The least integral of (w'w + v'v) / 2: constant rotation, a straight line: (theta^2 + d^2) / (2 T)."""
     ocp = od.Problem(10, 2.0)
@@ -460,6 +462,7 @@ def test_rows_are_independent_at_the_optimum(what):
     assert np.abs(found.multipliers[1]).max() < 1e3
 
 
+@pytest.mark.slow
 def test_numbers_of_ends_are_read_at_every_solve():
     ocp, o, w, u = reorientation()
     ocp.solve()
@@ -572,6 +575,7 @@ def test_periodic_up_to_a_turn(start):
 # -- guesses ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_guesses_are_normalised_and_alike_in_sign():
     ocp, o, w, u = reorientation(nodes=4)
     table = np.array([(-1) ** k * (k + 1) * exp(0.25 * k * AXIS) for k in range(5)])
@@ -586,6 +590,7 @@ def test_guesses_are_normalised_and_alike_in_sign():
                 assert values[:, :4] == pytest.approx(np.array(right), abs=1e-3)
 
 
+@pytest.mark.slow
 def test_guesses_that_are_functions_of_any_sign():
     ocp, o, w, u = reorientation()
     ocp.guess({o: lambda share: (-1.0) ** round(10 * share) * exp(share * AXIS)})
@@ -660,6 +665,7 @@ def moved(name, transcription, nodes=6, T=1.0, seed=3):
     return robot, ocp, q1
 
 
+@pytest.mark.few(7)
 @pytest.mark.sample("small floating-inverse-hermite_simpson")
 @pytest.mark.parametrize("method", ["rk4", "collocation", "hermite_simpson"])
 @pytest.mark.parametrize("transcription", ["inverse", "forward"])
@@ -676,6 +682,7 @@ def test_robots_on_joints_of_any_kind(name, transcription, method):
         assert np.abs(np.linalg.norm(found["q"][:, i : i + 4], axis=1) - 1).max() < 1e-14
 
 
+@pytest.mark.slow
 def test_a_robot_whose_motion_is_periodic():
     """A floating robot that turns about itself and comes back: nothing moves at the least cost but what the shift asks
     for, the free joint by its step, the others not at all."""
@@ -758,6 +765,7 @@ def test_refused(what):
         call(*refused())
 
 
+@pytest.mark.slow
 def test_bounds_of_positions_and_pairs_that_leave_quaternions_alone():
     ocp = od.Problem(6, 1.0)
     free = np.full(4, np.inf)
@@ -805,6 +813,7 @@ def test_names_of_manifolds():
     assert floating.quaternions == [0]
 
 
+@pytest.mark.slow
 def test_the_example_of_the_documentation_runs():
     text = (Path(__file__).parents[2] / "docs" / "manifold-states.md").read_text(encoding="utf-8")
     (block,) = re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)

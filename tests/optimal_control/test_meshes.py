@@ -286,7 +286,7 @@ def test_solutions_are_guesses_from_mesh_to_mesh():
     assert warm.iterations < cold.iterations
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("method", ["rk4", "collocation", "radau", "trapezoidal", "hermite_simpson"])
 def test_problems_and_solutions_are_sent(method):
     ocp, x, u = tracked(graded(6))

@@ -139,7 +139,7 @@ KINDS = {
 }
 
 
-@pytest.mark.sample("suite 17", "phases", "bernstein", "uneven implicit")
+@pytest.mark.sample("suite 17", "phases")
 @pytest.mark.parametrize("kind", KINDS)
 def test_opti_finds_what_solve_finds_in_as_many_iterations(kind):
     ocp, method = KINDS[kind]()
@@ -159,7 +159,7 @@ def test_opti_finds_what_solve_finds_in_as_many_iterations(kind):
     assert [float(sol.value(ca.MX(T))) for T in symbols.durations] == pytest.approx(ours.durations)
 
 
-@pytest.mark.sample(5)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("kind", KINDS)
 def test_symbols_have_the_values_of_the_solution(kind):
     ocp, method = KINDS[kind]()
@@ -255,6 +255,7 @@ def called(opti):
     return {f.name().split("_", 1)[-1] for f in added_functions(opti).get_function("nlp_hess_l").find_functions()}
 
 
+@pytest.mark.slow
 def test_derivatives_are_those_of_the_stages_unless_they_cannot():
     ocp, method = arm()
     opti, symbols = ocp.opti(method=method)
@@ -289,7 +290,7 @@ def test_rows_of_one_unknown_stay_rows():
     assert ours.multipliers[1] == pytest.approx(theirs.multipliers[1], abs=1e-9)
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("method", ["rk4", "collocation", "trapezoidal"])
 def test_an_active_constraint_is_as_a_limit_of_the_problem(method):
     ocp, x, v, u = pushed()
@@ -368,6 +369,7 @@ def test_constraints_that_were_added_are_remembered(tmp_path):
             solution.two_meshes()
 
 
+@pytest.mark.slow
 def test_parameters_and_guesses_by_symbols():
     ocp, method = taylor()
     opti, symbols = ocp.opti(method=method, parameters={"load": 0.9}, solver_options=TIGHT)
@@ -388,6 +390,7 @@ def test_parameters_and_guesses_by_symbols():
     assert found.objective == pytest.approx(varying.solve(method=method, parameters={"w": 0.1}).objective, rel=1e-6)
 
 
+@pytest.mark.slow
 def test_limits_by_their_names():
     ocp, method = bernstein()
     opti, symbols = ocp.opti(method=method)
@@ -430,6 +433,7 @@ def test_limits_of_time_stop_it():
     assert ocp.solution(opti.solve()).success
 
 
+@pytest.mark.slow
 def test_copies_are_changed_alone():
     ocp, x, v, u = pushed()
     opti, symbols = ocp.opti(method="hermite_simpson", solver_options=TIGHT)
@@ -489,6 +493,7 @@ def test_callbacks_of_a_user_are_called():
     assert found.objective == pytest.approx(ocp.solve().objective)
 
 
+@pytest.mark.slow
 def test_warm_start_and_another_hessian():
     ocp, method = of_suite(1)
     known = ocp.solve(method=method)

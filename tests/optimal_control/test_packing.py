@@ -114,7 +114,7 @@ def instructions(ocp, method="rk4", **_):
     return [f.n_instructions() for k in kinds for f in (k.value, k.jacobian, k.cost, k.gradient, k.hessian)]
 
 
-@pytest.mark.sample("free mesh", "parameters", "taylor")
+@pytest.mark.sample("free mesh", "parameters")
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_problem_that_was_sent_is_the_same(kind):
     ocp, how = KINDS[kind]()
@@ -128,7 +128,8 @@ def test_a_problem_that_was_sent_is_the_same(kind):
     assert digest(sent(there)) == digest(ocp)
 
 
-@pytest.mark.sample("free mesh", "parameters", "taylor")
+@pytest.mark.few(4)
+@pytest.mark.sample("free mesh", "parameters")
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_solution_that_was_sent_answers_to_names(kind):
     ocp, how = KINDS[kind]()
@@ -145,6 +146,7 @@ def test_a_solution_that_was_sent_answers_to_names(kind):
     assert again.objective == pytest.approx(here.objective, rel=1e-6)
 
 
+@pytest.mark.slow
 def test_a_solution_is_of_the_problem_that_was_solved():
     ocp, how = with_phases()
     here = ocp.solve(check="off", **how)
@@ -184,6 +186,7 @@ def test_symbols_of_others_are_named():
         pickle.dumps(ocp)
 
 
+@pytest.mark.slow
 def test_the_digest_is_the_same_in_another_process(tmp_path):
     (tmp_path / "problems.pickle").write_bytes(pickle.dumps([KINDS[k]()[0] for k in ("parameters", "b_spline")]))
     program = """
@@ -202,6 +205,7 @@ for sent, kind in zip(pickle.load(open(sys.argv[1], "rb")), ("parameters", "b_sp
     assert told == here
 
 
+@pytest.mark.slow
 def test_a_solution_that_was_saved_before_it_kept_the_bounds_of_limits():
     ocp, how = with_bernstein("uniform")
     found = ocp.solve(check="off", **how)

@@ -29,6 +29,7 @@ def cart_pole(nodes):
     return ocp, q, v, u
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("solver", ["ipopt", "fatrop"])
 @pytest.mark.parametrize("nodes", list(CART_POLE))
 def test_cart_pole_has_the_known_optimum(nodes, solver):
@@ -41,12 +42,14 @@ def test_cart_pole_has_the_known_optimum(nodes, solver):
     assert np.abs(found.t - np.linspace(0, 2, nodes + 1)).max() < 1e-12
 
 
+@pytest.mark.slow
 def test_results_do_not_depend_on_the_run():
     counts = {(f := cart_pole(25)[0].solve(method="hermite_simpson")).iterations for _ in range(6)}
     assert len(counts) == 1
     assert f.success
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("method", ["rk4", "collocation"])
 def test_methods_converge_to_the_same_motion(method):
     """Controls constant on intervals: the cost falls towards the optimum of continuous ones with the square of h."""
@@ -54,6 +57,7 @@ def test_methods_converge_to_the_same_motion(method):
     assert 0 < gaps[1] < 0.3 * gaps[0]
 
 
+@pytest.mark.slow
 def test_derivatives_are_those_of_ad():
     ocp, *_ = cart_pole(4)
     for method in ("hermite_simpson", "collocation", "rk4"):

@@ -75,7 +75,7 @@ def test_nodes_are_what_was_found(method):
     assert np.array_equal(moved, solution["u"][1 : len(moved) + 1])
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("method", ["rk4", "collocation", "hermite_simpson", radau(4), gauss(2)], ids=str)
 def test_states_between_nodes_are_those_of_an_integration(method):
     ocp, *_ = pendulum(20)

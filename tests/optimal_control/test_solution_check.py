@@ -193,6 +193,7 @@ def test_arguments_are_named():
 # -- one of everything, and what a problem is made of ---------------------------------------------------------------
 
 
+@pytest.mark.few(30)
 @pytest.mark.sample(2)
 @pytest.mark.parametrize("nodes", [1, 7])
 @pytest.mark.parametrize("solver", SOLVERS)
@@ -331,6 +332,7 @@ def test_a_solution_tells_of_the_problem_that_was_solved():
     assert solution.check().ok()
 
 
+@pytest.mark.slow
 def test_the_acrobot_does_not_drive_its_passive_joint():
     """Two links, the first joint without a motor, rest to rest below: with the passive torque held at zero wherever the
     accelerations are free, no method finds a motion that another forbids."""
@@ -365,6 +367,7 @@ def body_on_a_frame():
     return builder.build()
 
 
+@pytest.mark.slow
 def test_a_contact_body_stays_on_its_manifold():
     """A start that is free but for being the end as well says nothing of the quaternion's norm."""
     robot = body_on_a_frame()
@@ -576,7 +579,7 @@ def test_a_rate_is_not_spread_over_the_rows_of_a_state():
     ocp.rate(x, 0)
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("basis", ["taylor", "bernstein"])
 def test_every_solution_is_judged_by_the_bounds_it_was_solved_with(basis):
     ocp = od.Problem(6, (0.2, 5))
@@ -625,6 +628,7 @@ def test_the_objective_is_compared_with_the_cost_along_the_motion(method, counts
     assert slid(method, nodes=4, mean=1.0).check().ok()  # a mean is one of nodes
 
 
+@pytest.mark.slow
 def test_costs_that_the_method_integrates_well_leave_no_gap():
     for method in ("rk4", "collocation", "hermite_simpson"):
         assert slid(method, nodes=50).check().ok()

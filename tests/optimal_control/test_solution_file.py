@@ -63,6 +63,7 @@ def same(a, b):
 # -- what comes back ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_solution_comes_back(solution, saved):
     ocp = problem()
     for found in (ocp.load(saved), od.load_solution(str(saved), ocp)):
@@ -120,6 +121,7 @@ def test_rounds_starts_and_bounds_that_changed_come_back(tmp_path):
     assert found.local_optima == solution.local_optima
 
 
+@pytest.mark.slow
 def test_an_iterate_of_a_solver_that_failed_comes_back(tmp_path):
     path, ocp = tmp_path / "a.npz", problem(mass=1.0, goal=50.0)
     solution = ocp.solve(check="off", raises=False, solver_options={"max_iter": 3})
@@ -130,6 +132,7 @@ def test_an_iterate_of_a_solver_that_failed_comes_back(tmp_path):
         solution.save(path)
 
 
+@pytest.mark.slow
 def test_a_function_of_ones_own_is_given_again(tmp_path):
     def mine(*arguments):
         return rk4(*arguments)
@@ -300,6 +303,7 @@ def test_what_is_cut_or_flipped_is_refused(saved):
         assert found.objective == problem().load(saved).objective  # in a part of the zip that says nothing
 
 
+@pytest.mark.slow
 def test_objects_bombs_and_strangers_are_refused(saved):
     ocp = problem()
     np.savez(saved, meta=np.array({"a": 1}, dtype=object))

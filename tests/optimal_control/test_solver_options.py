@@ -55,6 +55,7 @@ def test_a_safer_try_leaves_the_options_of_the_caller_alone():
     assert safer("sqpmethod", {}, {}) == {}
 
 
+@pytest.mark.slow
 def test_after_a_failure_a_safer_try_follows_and_info_tells_of_it(monkeypatch):
     outer, inner = solvers._QUIET["ipopt"]
     monkeypatch.setitem(solvers._QUIET, "ipopt", (outer, inner | WEAK))
@@ -151,6 +152,7 @@ def kinked(**how):
     return ocp.solve(raises=False, check="off", **how)
 
 
+@pytest.mark.slow
 def test_ipopt_goes_on_where_fatrop_fails_and_info_tells_of_it():
     found, plain = kinked(solver="fatrop"), kinked()
     assert found.success

@@ -90,7 +90,7 @@ def test_known_optima(number):
     check([g.kind for g in made.groups])
 
 
-@pytest.mark.sample("cart_pole_swing_up", "sea_throw", "vsa_stiffness_plan")
+@pytest.mark.sample("cart_pole_swing_up")
 @pytest.mark.parametrize(
     "name",
     [
@@ -151,6 +151,7 @@ PLANS = {
 }
 
 
+@pytest.mark.few(6)
 @pytest.mark.sample("two joints")
 @pytest.mark.parametrize("name", PLANS)
 def test_plans(name, monkeypatch):
@@ -225,6 +226,7 @@ def test_what_has_no_scalar_form_is_differentiated_as_a_graph():
     assert float(kind.hessian(1.5, [], [], 1, 2, [])) == pytest.approx(1 + 2 * 2.0, rel=1e-6)
 
 
+@pytest.mark.slow
 def test_calls_inside_other_functions_are_found():
     """Registered derivatives are used wherever the call is, and one with the same arguments is made once."""
     panda = od.robots.panda()

@@ -59,6 +59,7 @@ def numbers(f):
     return [x.full() for x in f.call([ca.DM(rng.uniform(-1, 1, f.size_in(i))) for i in range(f.n_in())])]
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("derivatives", ["analytic", "ad"])
 def test_a_stage_of_a_later_process_is_loaded(derivatives, built, folder):
     first, again = (kind(torque(derivatives)) for _ in range(2))
@@ -82,6 +83,7 @@ def other_derivatives(factor):
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_what_decides_a_stage_is_in_its_key(built):
     """Registered derivatives, too, of which CasADi writes no Hessian."""
 
@@ -122,6 +124,7 @@ def test_what_has_no_scalar_form_is_not_kept(built, folder):
     assert not folder.exists() or list(folder.glob("*.functions")) == []
 
 
+@pytest.mark.slow
 def test_other_source_makes_other_keys(built, monkeypatch):
     kind(torque())
     monkeypatch.setattr(store, "_source", lambda *more: f"changed {more}")
@@ -129,6 +132,7 @@ def test_other_source_makes_other_keys(built, monkeypatch):
     assert built == ["arm", "arm"]
 
 
+@pytest.mark.slow
 def test_plans_are_the_same(built):
     ends = [-1.2, 0.5], [-0.5, -0.8]
     options = {"nodes": 10, "objective": "effort", "duration": 2.0, "check": "off"}

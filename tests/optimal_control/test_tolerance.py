@@ -82,6 +82,7 @@ METHODS = "radau", "hermite_simpson", "rk4", "collocation"
 NOT_FOR = {(16, "hermite_simpson"), (21, "hermite_simpson"), (24, "hermite_simpson"), (43, "rk4")}
 
 
+@pytest.mark.few(16)
 @pytest.mark.sample(2)
 @pytest.mark.parametrize(
     "number, method", [cases(n, method) for n in OPTIMA for method in METHODS if (n, method) not in NOT_FOR]
@@ -110,6 +111,7 @@ def test_the_alp_rider():
     assert len(found.t) < 800
 
 
+@pytest.mark.slow
 def test_a_coarse_mesh_that_cheats_is_caught_and_refined():
     """The hanging chain on 40 intervals ends below its optimum, where one long interval hides its length."""
     ocp = named(16).problem(40)
@@ -133,6 +135,7 @@ def test_a_mesh_that_cheats_leads_to_the_right_optimum():
     assert found.objective == pytest.approx(5.06848011099342, rel=1e-5)
 
 
+@pytest.mark.slow
 def test_defects_alone_are_not_enough():
     """Of bang-bang controls the dynamics are exact on any mesh, and the cost is not."""
     ocp, *_ = bang_bang()
@@ -147,6 +150,7 @@ def test_defects_alone_are_not_enough():
 # -- what a solution tells ----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_rounds_make_a_table(exact):
     ocp, x, u = smooth()
     found = ocp.solve(method="hermite_simpson", tolerance=1e-7)
@@ -165,6 +169,7 @@ def test_rounds_make_a_table(exact):
     assert ocp.solve(method="hermite_simpson", check="off").rounds == ()
 
 
+@pytest.mark.slow
 def test_a_solution_answers_for_its_own_mesh(exact):
     ocp, x, u = smooth()
     found = ocp.solve(method="radau", tolerance=1e-8)
@@ -266,6 +271,7 @@ def on_rounds(monkeypatch, change):
     monkeypatch.setattr(od.Problem, "_found", changed)
 
 
+@pytest.mark.slow
 def test_a_solver_that_fails_midway_leaves_the_last_good_solution(monkeypatch):
     ocp, *_ = smooth()
 
@@ -345,6 +351,7 @@ def test_an_interrupt_is_raised(monkeypatch):
 # -- all kinds of problems ----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_problem_without_dynamics():
     ocp = od.Problem(3, 2.0)
     u = ocp.control("u", lower=-5, upper=5)
@@ -409,6 +416,7 @@ def test_free_start_time_and_duration():
     assert found.t[0] == pytest.approx(0.5, abs=1e-3)
 
 
+@pytest.mark.slow
 def test_values_that_vary_along_the_nodes_are_refused():
     ocp, x, u = smooth()
     wind = ocp.varying("wind")
@@ -418,7 +426,7 @@ def test_values_that_vary_along_the_nodes_are_refused():
     assert ocp.solve(method="radau", tolerance=1e-6, parameters={wind: 1.0}).success
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("basis", ["taylor", "b_spline", "bernstein"])
 def test_chains(basis):
     """Those on equal intervals get twice as many, others where it pays."""
@@ -447,6 +455,7 @@ def test_a_free_mesh_gets_more_intervals():
     assert len(found.t) == 9
 
 
+@pytest.mark.slow
 def test_several_starts_are_those_of_the_first_round():
     ocp, x, u = smooth()
     found = ocp.solve(method="radau", tolerance=1e-6, starts=3, seed=1)
@@ -454,6 +463,7 @@ def test_several_starts_are_those_of_the_first_round():
     assert found.success
 
 
+@pytest.mark.slow
 def test_a_method_of_ones_own_without_an_order(exact):
     def midpoint(dynamics, cost, x, u, h, symbol):
         from oc_dyn.optimal_control.integrators import Step
@@ -536,6 +546,7 @@ def test_nodes_that_cannot_move_are_refused():
             movable(ocp)
 
 
+@pytest.mark.slow
 def test_a_free_mesh_of_several_phases():
     """Least time over 1 m and on over 2 m, each with brakes of its own, a duration a symbol: switches are at nodes."""
     ocp = od.Problem(4, (0.5, 10.0))

@@ -42,7 +42,7 @@ def two_phases_with_a_mass():
     return ocp, a
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("solver", ["ipopt", "fatrop", "sqpmethod"])
 @pytest.mark.parametrize("method", ["rk4", "euler", "collocation", "trapezoidal", "hermite_simpson"])
 def test_a_variable_has_one_value_in_all_phases(method, solver):
@@ -98,7 +98,8 @@ def time_in_phases(**more):
     return ocp, x
 
 
-@pytest.mark.sample(3)
+@pytest.mark.slow
+@pytest.mark.sample(1)
 @every_way
 def test_time_goes_on_through_phases(method, solver):
     ocp, x = time_in_phases()
@@ -155,7 +156,7 @@ def test_time_on_a_free_mesh_and_with_chains():
 # -- integrals, maxima --------------------------------------------------------------------------------------
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(1)
 @every_way
 def test_an_integral_that_is_given(method, solver):
     """Dido: the most area under a curve u of a given integral of u^2 = 2 over [0, 1]: u = sqrt(2), in two phases."""
@@ -175,7 +176,7 @@ def test_an_integral_that_is_given(method, solver):
     assert np.abs(found["energy"][:, 0] - 2 * found.t).max() < 1e-3
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(1)
 @every_way
 def test_an_integral_over_one_phase_alone(method, solver):
     """Effort of the second of three phases bounded by a parameter: x' = u, u^2 below p there and 1 in all elsewhere."""
@@ -195,7 +196,7 @@ def test_an_integral_over_one_phase_alone(method, solver):
     assert np.abs(found["integral"][[0, 3, -1]] - [[0, 0], [0, 0], [0.25, 0.5]]).max() < 1e-4
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(1)
 @every_way
 def test_goddard_by_the_fuel_that_is_burnt(method, solver):
     """Problem 21 with its mass as an integral with a bound: fuel that is left would not lift the rocket."""
@@ -243,7 +244,7 @@ def test_maxima_of_several_phases_are_added():
 # -- periodic motions ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(1)
 @every_way
 def test_a_periodic_motion(method, solver):
     """x follows cos t with effort u = x'': x = cos(t) / 2, in two phases that part a period unevenly."""
@@ -307,7 +308,7 @@ def test_a_periodic_turn_of_a_body(solver):
 # -- soft limits --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(1)
 @every_way
 @pytest.mark.parametrize("weights, best", [((0.5, 1.0), 1.375), ((3.0, 0.0), 1.0), ((0.0, 3.0), 1.25)])
 def test_a_soft_limit_on_a_control(method, solver, weights, best):
@@ -418,7 +419,7 @@ def test_bounds_of_several_rows_and_equations():
 
 
 # fatrop by Hermite-Simpson stops with status 1 here, though it does not where the bound of u is a number
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("method, solver", [way for way in WAYS if way != ("hermite_simpson", "fatrop")])
 def test_bounds_of_states_and_controls(method, solver):
     """x' = u <= p and x <= w, 2 s in two phases: straight up to w, and 2 (w - 1.5) - 1 + 0.01 w = 0."""
@@ -465,7 +466,7 @@ def test_a_value_on_the_way(method, solver):
     assert rows[0].error < 1e-8
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(1)
 @every_way
 def test_values_at_nodes_of_several_phases(method, solver):
     ocp = od.Problem(4, 1.0, start_time=1.0)
@@ -633,7 +634,7 @@ KNOWN = {
 KNOWN_WAYS = [(n, m, s) for n in KNOWN for m, s in WAYS if m != "hermite_simpson" or KNOWN[n][2]]
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("number, method, solver", KNOWN_WAYS)
 def test_known_optima_by_every_method(number, method, solver):
     module = suite.load(suite.listed()[number])

@@ -10,7 +10,8 @@ import oc_dyn as od
 OPTIONS = {"external_wrenches": True, "friction": True}
 
 
-@pytest.mark.sample("0-forward-helical", "0-inverse-spherical")
+@pytest.mark.few(15)
+@pytest.mark.sample("0-forward-helical")
 @pytest.mark.parametrize("name", list(ROBOTS))
 @pytest.mark.parametrize("what", ["inverse", "forward"])
 @pytest.mark.parametrize("order", [0, 1])

@@ -28,6 +28,7 @@ def slopes(r, f, x, names):
     return np.hstack(columns)
 
 
+@pytest.mark.few(8)
 @pytest.mark.sample("forward-names1-planar", "inverse-names0-helical")
 @pytest.mark.parametrize("name", list(ROBOTS))
 @pytest.mark.parametrize("quantity, names", [("inverse", ("q", "v", "dv")), ("forward", ("q", "v", "tau"))])

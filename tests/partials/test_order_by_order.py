@@ -84,6 +84,7 @@ def test_methods_agree_with_wrenches_and_friction(quantity, name):
         assert any(relative(without[n], expected[n]) > 1e-3 for n in expected)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("method", od.methods("hybrid_dynamics_partials"))
 def test_friction_in_partials_of_order_zero(method):
     r, options = rough("rough"), {"friction": True, "prescribed": ("joint1", "joint2")}
@@ -94,6 +95,7 @@ def test_friction_in_partials_of_order_zero(method):
         assert relative(found[f"d{out}_dv"], difference(r, f, ports, "v", out)) < 1e-5
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("method", od.methods("hybrid_dynamics_second_partials"))
 def test_friction_and_wrenches_in_second_partials(method):
     r, options = rough("rough"), {**OPTIONS, "prescribed": ("joint2",)}
@@ -127,6 +129,7 @@ def test_friction_of_hybrid_dynamics_is_that_of_inverse_dynamics(method, name):
     assert np.array_equal(np.array(found["tau"])[free], ports["tau_f"])
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("method", od.methods("hybrid_dynamics"))
 def test_parameters_of_hybrid_dynamics_are_those_of_the_robot(method):
     r, parts = rough("rough"), ("inertia", "armature", "viscous")
@@ -148,7 +151,7 @@ def test_casadi_takes_them(name):
     assert max(od.check_derivatives(f, points=1).values()) < 1e-9
 
 
-@pytest.mark.sample("serial", "spherical")
+@pytest.mark.sample("spherical")
 @pytest.mark.parametrize("name", [n for n in ROBOTS if n != "transform"])
 def test_hybrid_dynamics_of_free_joints_is_forward_dynamics(name):
     r = robot(name)

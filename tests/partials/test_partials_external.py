@@ -43,7 +43,8 @@ def states(robot, theirs):
     return q, v, dv, tau, theirs.q(q), theirs.v(v)
 
 
-@pytest.mark.sample("panda", "quadrotor")
+@pytest.mark.few(5)
+@pytest.mark.sample("panda")
 @pytest.mark.parametrize("name", ROBOTS)
 def test_partials_of_inverse_dynamics_equal_pinocchio(name, read):
     robot, model, theirs = read(name)
@@ -55,7 +56,8 @@ def test_partials_of_inverse_dynamics_equal_pinocchio(name, read):
     check(od.function(robot, "inverse_dynamics_partials")(q=q, v=v, dv=dv), expected)
 
 
-@pytest.mark.sample("panda", "quadrotor")
+@pytest.mark.few(5)
+@pytest.mark.sample("panda")
 @pytest.mark.parametrize("name", ROBOTS)
 def test_partials_of_forward_dynamics_equal_pinocchio(name, read):
     robot, model, theirs = read(name)
@@ -73,6 +75,7 @@ def test_partials_of_forward_dynamics_equal_pinocchio(name, read):
     check(found, {"ddv_dq": by_q, "ddv_dv": by_v, "ddv_dtau": Minv})
 
 
+@pytest.mark.slow
 def test_enough_robots_are_compared(read):
     plain = [n for n in ROBOTS if not read(n)[0].mimics]
     assert len(plain) >= 10

@@ -115,6 +115,7 @@ def test_a_gate_opens_at_a_known_time():
     assert motion.duration > 2.5  # it goes to meet the end of the bar
 
 
+@pytest.mark.slow
 def test_moving_obstacles_are_passed_in_front_where_that_is_quicker():
     """In the plane there is room in front of the ball, which costs no time, as y is quicker."""
     scene = crossing(-0.6)

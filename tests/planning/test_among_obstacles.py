@@ -55,6 +55,7 @@ def arm():
 # -- point to point -----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_tip_goes_round_the_disc_in_the_time_that_it_takes_without():
     scene = ball()
     motion, alone = planned(scene), planned(None, clearance=0.0)
@@ -113,6 +114,7 @@ def test_every_kind_of_motion_keeps_the_clearance(how):
     assert motion.check(scene=ball(), clearance=CLEARANCE).ok()
 
 
+@pytest.mark.slow
 def test_speeds_at_the_ends_and_margins():
     scene = ball(margin=0.05)
     motion = planned(scene, v_start=[0.5, 0.0], v_goal=[0.3, 0.2])
@@ -246,6 +248,7 @@ def test_a_path_that_is_just_too_near_is_refused_by_the_proof():
         od.plan_along_path(point_robot(), way, scene=ball(), clearance=CLEARANCE, check="off")
 
 
+@pytest.mark.slow
 def test_a_path_that_is_free_is_planned_as_without():
     way = np.array([[-1, 0.5], [0, 0.6], [1, 0.5]])
     motion = od.plan_along_path(point_robot(), way, scene=ball(), clearance=CLEARANCE, check="off", nodes=30)

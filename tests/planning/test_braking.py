@@ -28,7 +28,7 @@ def plan(*task, robot=None, **options):
     return od.plan_point_to_point(robot or slider(), *task, **options)
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("v0", [3.0, -3.0, 1.05])
 def test_least_time_of_a_triple_integrator(v0):
     """The acceleration falls at the rate J to -A and stays there: over / A + A / (2 J); or sqrt(2 over / J)."""
@@ -49,6 +49,7 @@ def test_least_time_of_a_triple_integrator(v0):
     assert motion.q[-1] == pytest.approx(2 * np.sign(v0))
 
 
+@pytest.mark.slow
 def test_all_of_it_takes_what_the_phases_do():
     """Brake, come back to the limit, and stop: in the end the joint rests at the goal, and no plan from where braking
     ended is faster."""
@@ -91,6 +92,7 @@ def test_a_panda_brakes_within_its_torques():
     assert np.abs(before[:, [2, 4, 5, 6]]).max() < 0.1
 
 
+@pytest.mark.slow
 def test_a_duration_includes_braking():
     motion = plan([0.0], [2.0], v_start=[3.0], limits=limits(), objective="effort", duration=2.5, nodes=20)
     assert motion.duration == pytest.approx(2.5)
@@ -99,6 +101,7 @@ def test_a_duration_includes_braking():
         plan([0.0], [2.0], v_start=[3.0], limits=limits(), objective="effort", duration=0.3)
 
 
+@pytest.mark.slow
 def test_files_tell_of_it(tmp_path):
     motion = plan([0.0], [2.0], v_start=[3.0], limits=limits())
     motion.save(tmp_path / "motion.json")
@@ -123,6 +126,7 @@ def test_what_cannot_brake_is_refused_by_name():
         plan([0.0], [1.1], v_start=[3.0], limits=limits(q=(-2, 1.2)))
 
 
+@pytest.mark.slow
 def test_limits_that_depend_on_the_position_count_after_braking():
     robot, fast = slider(), lambda q: ([-1.0], [1.0])
     motion = plan([0.0], [3.0], v_start=[3.0], limits=limits(v_of_q=fast), robot=robot)
@@ -131,6 +135,7 @@ def test_limits_that_depend_on_the_position_count_after_braking():
     assert np.abs(v.v[v.t >= motion.info["braking"]["until"]]).max() <= 1 + 1e-3
 
 
+@pytest.mark.slow
 def test_a_time_limit_is_no_reason_to_start_slower():
     panda = od.robots.panda()
     q, v = [0, -0.78, 0, -2.36, 0, 1.57, 0.78], [3.0, 0, 0, 0, 0, 0, 0]

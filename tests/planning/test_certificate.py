@@ -231,6 +231,7 @@ def assert_below_samples(r, seeds, count):
         assert found.met - found.certified <= TOLERANCE * 1.01
 
 
+@pytest.mark.few(8)
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(16))
 def test_random_robots(seed):

@@ -72,6 +72,7 @@ def test_looks_differ():
     assert drawing.look(9, 12, limited=False)["alpha"] < 0.5
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("dark", [False, True])
 @pytest.mark.parametrize("ending", ["svg", "png"])
 def test_figures_are_written_light_and_dark(plan, dark, ending, tmp_path):

@@ -101,6 +101,7 @@ def figure_with_a_line(size=(1.2, 1.0)):
     return figure, [line, title], show
 
 
+@pytest.mark.slow
 def test_every_picture_is_as_it_would_be_alone(tmp_path):
     figure, moving, show = figure_with_a_line()
     write_gif(figure, moving, show, 7, tmp_path / "x.gif", 70)

@@ -140,6 +140,7 @@ def test_a_plan_keeps_the_follower_in_its_limits():
         od.plan_point_to_point(hand(), [-0.33], [0.34], nodes=16)
 
 
+@pytest.mark.slow
 def test_a_motion_along_a_path_keeps_the_follower_in_its_limits():
     motion = od.plan_along_path(hand(), [[-0.33], [0.33]], nodes=30)
     assert 0.98 < followers_share(motion) <= 1.002

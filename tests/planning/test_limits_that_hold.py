@@ -183,20 +183,21 @@ def needed(plan, damping=0.0, friction=0.0):
     return (INERTIA * s.dv + damping * s.v + friction * np.sign(np.round(s.v, 9)))[:, 0]
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("drag", [{"damping": 5}, {"friction": 2}, {"damping": 0.3, "friction": 1.5}])
 def test_plans_keep_torque_limits_with_friction(drag):
     plan = od.plan_point_to_point(arm(**drag), [-1], [1], nodes=20)
     assert 0.9 < np.abs(needed(plan, **drag)).max() / 5 < 1.0015
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("drag", [{"damping": 5}, {"friction": 2}, {"damping": 0.3, "friction": 1.5}])
 def test_motions_along_paths_keep_torque_limits_with_friction(drag):
     along = od.plan_along_path(arm(**drag), [[-1], [0.5], [1]], nodes=30)
     assert 0.98 < np.abs(needed(along, **drag)).max() / 5 < 1.0015
 
 
+@pytest.mark.slow
 def test_a_motion_along_a_path_keeps_the_rate_of_torques_with_friction():
     robot = arm(damping=0.3, friction=1.5, effort_rate=1000)
     along = od.plan_along_path(robot, [[-1], [0.5], [1]], nodes=30)
@@ -205,6 +206,7 @@ def test_a_motion_along_a_path_keeps_the_rate_of_torques_with_friction():
     assert np.abs(INERTIA * s.d2v + slope * s.dv).max() / 1000 < 1.0015
 
 
+@pytest.mark.slow
 def test_friction_can_be_left_out():
     robot = arm(damping=5)
     free, plain = (
@@ -214,6 +216,7 @@ def test_friction_can_be_left_out():
     assert free.check().worst == plain.check().worst
 
 
+@pytest.mark.slow
 def test_a_check_counts_friction():
     drag = arm(damping=5)
     free = od.plan_point_to_point(drag, [-1], [1], nodes=20, friction=False)
@@ -264,6 +267,7 @@ def test_followers_rub_too():
     assert next(r.value for r in x if r.quantity == "tau") == pytest.approx(0.2 + 9 * 0.1 + 0.5 + 3 * 0.4)
 
 
+@pytest.mark.slow
 def test_friction_stays_with_the_motion_in_files(tmp_path):
     robot = arm(damping=5)
     plan = od.plan_point_to_point(robot, [-1], [1], nodes=12, friction=False)
@@ -271,6 +275,7 @@ def test_friction_stays_with_the_motion_in_files(tmp_path):
     assert od.Trajectory.load(tmp_path / "a.json", robot).check().worst == plan.check().worst
 
 
+@pytest.mark.slow
 def test_robots_without_friction_take_the_same_functions():
     robot = arm()
     plan = od.plan_point_to_point(robot, [-1], [1], nodes=12)
@@ -300,6 +305,7 @@ def test_simulations_count_friction():
     assert v[-1, 0] == pytest.approx(1.0)
 
 
+@pytest.mark.slow
 def test_what_friction_takes_is_no_error_of_the_energy():
     plan = od.plan_point_to_point(arm(damping=0.5, axis=(0, 1, 0)), [-1], [1], nodes=12, continuity=4)
     s = plan.sample(np.linspace(0, plan.duration, 2001))
@@ -318,6 +324,7 @@ def one_round(monkeypatch):
     return {"nodes": 12, "refinements": 0}
 
 
+@pytest.mark.slow
 def test_one_line_tells_the_worst(monkeypatch):
     settings = one_round(monkeypatch)
     with pytest.warns(od.CheckWarning) as seen:
@@ -336,6 +343,7 @@ def test_raise_keeps_the_motion(monkeypatch):
     assert error.value.trajectory.check().worst > 1.001
 
 
+@pytest.mark.slow
 def test_off_is_silent(monkeypatch):
     settings = one_round(monkeypatch)
     with warnings.catch_warnings():

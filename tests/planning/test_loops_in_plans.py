@@ -136,6 +136,7 @@ def test_limits_of_zero_of_joints_without_a_drive_do_not_bind():
     assert not od.Limits.of(robot).followers.bounded("v").any()
 
 
+@pytest.mark.slow
 def test_limits_of_joints_that_follow_are_in_files(tmp_path):
     robot = slider_crank(**BOUNDS)
     motion = od.Trajectory(

@@ -82,6 +82,7 @@ def test_functions_and_many_way_points(panda):
     assert od.plan_along_path(panda, curve, continuity=2, nodes=40).check().ok(0.005)
 
 
+@pytest.mark.slow
 def test_derivatives_in_time_are_derivatives(panda):
     motion = od.plan_along_path(panda, WAY, continuity=3, nodes=30, ignore=("tau", "dtau"))
     t, h = np.linspace(0.05, motion.duration - 0.05, 40) + 1e-5, 1e-6
@@ -230,6 +231,7 @@ def test_a_path_of_poses_refuses_reflections():
         od.pose_path(panda, "panda_link8", pose, panda.random_configuration(0))
 
 
+@pytest.mark.slow
 def test_the_second_path_of_a_kind_builds_nothing(monkeypatch):
     """Another path, other limits, as many nodes: the problem of the first plan serves it, with the same result."""
     way = np.array([[0.0, 0.0], [0.6, -0.4], [1.0, 0.3]])

@@ -44,7 +44,7 @@ def least(D, a=0.0, b=0.0):
 # -- speeds at the ends ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("a, b", [(0.0, 1.0), (1.0, 0.0), (1.0, 1.5), (2.0, 2.0), (0.3, 2.0)])
 def test_least_times(a, b):
     motion = along([[0.0], [1.0]], speed_start=a, speed_end=b)
@@ -55,6 +55,7 @@ def test_least_times(a, b):
     assert (motion.q[0, 0], motion.q[-1, 0]) == pytest.approx((0, 1), abs=1e-9)
 
 
+@pytest.mark.slow
 def test_velocities_of_joints_are_speeds_along_the_path():
     way = [[0.0, 0.0], [2.0, 1.0]]
     motion = along(way, table(), speed_start=[1.0, 0.5], speed_end=[0.4, 0.2])
@@ -63,6 +64,7 @@ def test_velocities_of_joints_are_speeds_along_the_path():
     assert same.duration == pytest.approx(motion.duration, rel=1e-6)
 
 
+@pytest.mark.slow
 def test_two_halves_are_as_fast_as_the_whole():
     """Passing the middle at the speed that the whole has there."""
     whole = along([[0.0], [1.0]], nodes=60)
@@ -98,6 +100,7 @@ def test_speeds_that_cannot_be_are_refused():
 # -- stops ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_way_point_where_the_path_turns_back():
     """There, a quarter back: two motions from rest to rest."""
     motion = along([[0.0], [1.0], [0.75]], nodes=200)
@@ -112,6 +115,7 @@ def test_a_way_point_where_the_path_turns_back():
     assert max(motion.jumps().values()) < 1e-6
 
 
+@pytest.mark.slow
 def test_there_and_back_in_two_joints():
     motion = along([[0, 0], [1, 0.5], [0.4, 0.2], [1.4, 0.7]], table(), nodes=120)
     assert len(motion.info["stops"]) == 2
@@ -120,6 +124,7 @@ def test_there_and_back_in_two_joints():
     assert fine[:, 1] == pytest.approx(fine[:, 0] / 2, abs=1e-9)
 
 
+@pytest.mark.slow
 def test_a_corner_that_is_asked_for():
     """Two straight ways, the corner exact; without a stop it is rounded."""
     way = [[0, 0], [1, 0], [1, 1]]
@@ -149,6 +154,7 @@ def test_a_function_that_is_not_passed_is_refused():
         along(ca.Function("slow", [s], [(s - 0.5) ** 3]))
 
 
+@pytest.mark.slow
 def test_places_to_stop_at_on_a_function():
     s = ca.SX.sym("s")
     line = ca.Function("line", [s], [2 * s])
@@ -156,6 +162,7 @@ def test_places_to_stop_at_on_a_function():
     assert motion.duration == pytest.approx(least(0.5) + least(1.5), rel=2e-2)
 
 
+@pytest.mark.slow
 def test_stops_and_speeds_together():
     motion = along([[0.0], [1.0], [0.0]], speed_start=[1.0], speed_end=[-1.0])
     assert motion.duration == pytest.approx(2 * least(1.0, 1.0), rel=1.5e-2)
@@ -189,6 +196,7 @@ def test_no_limit_of_velocity():
         assert motion.duration == pytest.approx((32 / J) ** (1 / 3), rel=2e-3)
 
 
+@pytest.mark.slow
 def test_a_stop_where_a_function_turns_back():
     s = ca.SX.sym("s")
     path = ca.Function("there_and_back", [s], [4 * s * (1 - s)])
@@ -214,6 +222,7 @@ def test_limits_of_zero_on_one_side(given, said):
         od.plan_along_path(robot, [[0.0], [1.0]], limits=limits, continuity=continuity)
 
 
+@pytest.mark.slow
 def test_what_moves_to_one_side_needs_one_limit():
     """From rest to a speed of 1 with accelerations of 0 to A: the acceleration is never below 0."""
     robot = slider()
@@ -223,6 +232,7 @@ def test_what_moves_to_one_side_needs_one_limit():
     assert motion.both_sides(1e-3).dv.min() > -1e-4
 
 
+@pytest.mark.slow
 def test_an_end_that_is_too_fast_is_named():
     with pytest.raises(od.SolveError, match="or a smaller speed_start"):
         along([[0.0], [0.01]], speed_start=180.0, nodes=30)  # 1.8 m/s in front of 1 cm

@@ -137,6 +137,7 @@ def test_least_effort_of_a_mass_is_the_cubic():
     assert motion.info["objective_value"] == pytest.approx(effort, rel=2e-3)
 
 
+@pytest.mark.slow
 def test_effort_falls_with_time_and_is_below_any_other_motion(arm, limits):
     fast = plan(arm, A, B, limits=limits, nodes=20)
     efforts = [
@@ -274,6 +275,7 @@ def test_snap_is_bounded(arm, limits):
         plan(arm, A, B, limits=snap, continuity=2)
 
 
+@pytest.mark.slow
 def test_velocity_limits_that_depend_on_the_position():
     robot = od.robots.fr3()
     lower, upper = robot.velocity_limits(np.array([2.6, 0, 0, -1.5, 0, 1.8, 0]))
@@ -469,7 +471,7 @@ def test_too_few_iterations_and_refused_options(arm, limits):
         plan(arm, A, B, limits=limits, nodes=20, solver_options={"nonsense": 1})
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("solver", ["fatrop", "sqpmethod"])
 def test_solvers_agree(arm, limits, solver):
     limits = limits.scaled(tau=0.9, dtau=0.2)
@@ -493,6 +495,7 @@ def test_a_linear_solver_that_is_not_there_is_replaced(arm, limits):
     assert motion.info["status"] == "Solve_Succeeded"
 
 
+@pytest.mark.slow
 def test_warm_start_takes_fewer_iterations(arm, limits):
     limits = limits.scaled(tau=0.9, dtau=0.2)
     first = plan(arm, A, B, limits=limits, nodes=20)

@@ -70,11 +70,13 @@ def test_torque_under_gravity():
     assert below.duration == pytest.approx(np.sqrt(MASS * PEAKS["dv"][1] / (MASS * G + 40)), rel=1e-6)
 
 
+@pytest.mark.slow
 def test_rate_of_the_torque():
     found = smooth(0.4, G).scaled_in_time(limits=limits(dtau=30.0))
     assert found.duration == pytest.approx((MASS * 60 / 30) ** (1 / 3), rel=1e-6)
 
 
+@pytest.mark.slow
 def test_the_slower_of_two_limits():
     found = smooth(0.1, G).scaled_in_time(limits=limits(tau=MASS * G + 3.0, v=0.1))
     assert found.duration == pytest.approx(18.75, rel=1e-7)

@@ -34,6 +34,7 @@ def seen(monkeypatch):
     return options
 
 
+@pytest.mark.slow
 def test_options_of_a_search_and_those_of_the_caller(seen):
     arm_plan()
     assert seen[0]["bound_mult_init_method"] == "mu-based"
@@ -94,6 +95,7 @@ def test_fatrop_finds_the_same_time_in_few_iterations(nodes):
     assert plans[1].info["iterations"] < 120
 
 
+@pytest.mark.slow
 def test_a_start_makes_no_plan_on_a_free_mesh_later():
     """The program has several optima there: from the motion at half the speed it ended 1.6 % later."""
     b = od.RobotBuilder("sliders")

@@ -48,6 +48,7 @@ def random_task(seed, speeds, continuity=None, most=14):
     return robot, start, goal, {**options, "limits": Limits(robot.coordinate_names, **values)}
 
 
+@pytest.mark.few(12)
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("seed", range(36))
 def test_the_optimum_is_that_of_all_joints_together(seed):
@@ -88,7 +89,7 @@ def test_rounding_stops_no_joint_on_fine_pieces(seed, nodes):
     assert motion.info["iterations"] < 40
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("smoothing", [0.0, 1e-5, 1e-2])
 @pytest.mark.parametrize("continuity", [2, 3, 4, 5])
 def test_smoothing_weighs_the_same_and_no_time_is_later(continuity, smoothing):
@@ -101,6 +102,7 @@ def test_smoothing_weighs_the_same_and_no_time_is_later(continuity, smoothing):
         assert apart.duration == pytest.approx(together.duration, rel=1e-4)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("nodes, way, smoothing", [(20, 22.469, 1e-5), (20, 1.0, 1e-5), (20, 22.469, 0), (100, 1.0, 0)])
 def test_success_is_an_optimum_from_continuity_5_on(nodes, way, smoothing):
     """Rounding ended the method of joints apart at times up to 7 % later, with success."""
@@ -277,6 +279,7 @@ def test_rounding_hides_no_time_from_a_search_with_speeds():
     assert plan(robot, start, goal, **options).duration < 0.67
 
 
+@pytest.mark.few(6)
 @pytest.mark.slow
 @pytest.mark.sample("2")
 @pytest.mark.parametrize("seed", SEEDS)

@@ -34,7 +34,7 @@ def test_parameter_names():
     assert rows == r.parameter_names
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", list(ROBOTS))
 def test_regressor_times_parameters_is_inverse_dynamics(name):
     r = robot(name)
@@ -47,7 +47,7 @@ def test_regressor_times_parameters_is_inverse_dynamics(name):
             assert relative(Y[y] @ r.parameters + rotors(r) * x[a], tau[t]) < 1e-12, (method, y)
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", list(ROBOTS))
 def test_slotine_li_regressor(name):
     """Ys p = M dvr + C vr + g, and its derivative; at vr = v the classic regressor."""
@@ -130,7 +130,7 @@ def test_payload_is_taken_off_exactly():
 QUANTITIES = ("inverse_dynamics", "forward_dynamics", "mass_matrix", "bias", "gravity")
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", ["serial", "floating", "cylindrical", "transform"])
 @pytest.mark.parametrize("quantity", QUANTITIES)
 def test_symbolic_parameters(quantity, name):
@@ -176,6 +176,7 @@ def test_symbolic_parameters_must_be_given():
 # -- partial derivatives of the matrices -------------------------------------------------------------------------
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", SOME)
 def test_matrix_partials_by_differences(name):
     r, h = robot(name), 1e-6
@@ -199,6 +200,7 @@ def test_matrix_partials_by_differences(name):
         assert relative(found[port], want) < 1e-7, port
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", SOME)
 def test_matrices_are_linear_in_parameters(name):
     r = robot(name)
@@ -291,6 +293,7 @@ def moved(r, name, field, sign):
     return assemble(r.name, links, new, gravity=r.gravity, floating_base=floating, lock=held)
 
 
+@pytest.mark.slow
 def test_derivatives_with_all_parts_and_a_base_seen_from_the_root():
     one, two = driven("floating", 0.05, 0.4), driven("floating", 0.3, 0.1)
     options = {"order": 2, "representation": "spatial", "friction": True}

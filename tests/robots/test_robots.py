@@ -29,6 +29,7 @@ def mass_matrix(robot, q):
     return np.array(od.function(robot, "mass_matrix")(q=q)["M"])
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", [*robots.names(), "chain:12", "tree:20"])
 def test_every_robot_is_sound(name):
     with warnings.catch_warnings():

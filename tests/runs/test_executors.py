@@ -49,6 +49,7 @@ def test_executors_are_named():
             checked(executor)
 
 
+@pytest.mark.slow
 def test_results_and_errors_in_any_executor():
     points = [(1.0,), (4.0,), (-1.0,), ("x",)]
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
@@ -61,6 +62,7 @@ def test_results_and_errors_in_any_executor():
         assert pool.submit(P.root, 9.0).result() == 3.0  # left as it was
 
 
+@pytest.mark.slow
 def test_points_may_be_added_while_results_are_taken():
     for executor in ("serial", "processes:1"):
         points, found = [(16.0,)], []
@@ -72,6 +74,7 @@ def test_points_may_be_added_while_results_are_taken():
         assert found == [4.0, 2.0]
 
 
+@pytest.mark.slow
 def test_exception_that_cannot_travel_does_not_end_the_pool():
     found = collected(P.unknown, [("a",), ("b",)], "processes:1")
     for number, name in enumerate("ab"):
@@ -96,6 +99,7 @@ def test_point_that_kills_every_worker_is_given_up_and_named():
     assert [found[k][0] for k in (0, 1, 3, 4)] == [0, 1, 9, 16]
 
 
+@pytest.mark.slow
 def test_workers_use_one_thread_each(monkeypatch):
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     assert collected(P.environment, [("OMP_NUM_THREADS",)], "processes:1")[0][0] == "1"
@@ -107,6 +111,7 @@ def test_workers_use_one_thread_each(monkeypatch):
 # -- rows of a study -----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_fill_goes_on_where_it_was_and_keeps_what_is_done(tmp_path):
     plan = [{"x": float(x)} for x in (4, 9, -1, 16)]
     table = StoredTable(tmp_path / "t.csv", ("x",), ("y",))
@@ -204,6 +209,7 @@ def grid_of(robot, count):
     return [{"q_start": q(k), "q_goal": q(k + 50)} for k in range(count)]
 
 
+@pytest.mark.slow
 def test_sweep_of_plans_is_the_same_everywhere_and_goes_on(tmp_path):
     panda = od.robots.panda()
     plan = functools.partial(od.plan_point_to_point, panda, nodes=10)
@@ -243,6 +249,7 @@ def test_sweep_over_combinations_and_what_is_kept(tmp_path):
     assert od.sweep(P.fails_without_file, failed.points, out=tmp_path / "f.csv", retry=True).failed == []
 
 
+@pytest.mark.slow
 def test_sweep_of_a_problem():
     by_maker = od.sweep(P.sliding_mass, {"mass": [1.0, 2.0]}, executor="processes:1")
     assert by_maker.failed == []
@@ -382,6 +389,7 @@ def test_dask_loses_nothing_when_a_worker_is_killed(tmp_path):
             assert a.robot is panda
 
 
+@pytest.mark.slow
 def test_dask_without_scheduler_is_told():
     pytest.importorskip("distributed")
     with pytest.raises(SolveError, match="no scheduler"):

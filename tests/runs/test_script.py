@@ -35,6 +35,7 @@ def solve(run, cfg):
 main = od.script(solve, Config(), quick={"size": 2})
 
 
+@pytest.mark.slow
 def test_files_manifest_and_status(tmp_path, capsys):
     assert main(["--out", tmp_path / "a"]) == 0
     assert {p.name for p in (tmp_path / "a").iterdir()} == {
@@ -50,6 +51,7 @@ def test_files_manifest_and_status(tmp_path, capsys):
     assert "is below" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_settings_from_the_command_and_from_python(tmp_path, capsys):
     assert main(["--quick", "--quiet", "--set", "limit=4.0", "--out", tmp_path], nodes=(7,)) == 0
     assert capsys.readouterr().out == ""

@@ -173,6 +173,7 @@ def test_another_function_is_used_when_asked_for(tmp_path, monkeypatch):
     assert ran == []
 
 
+@pytest.mark.slow
 def test_worker_with_another_function_is_noticed(tmp_path, monkeypatch):
     monkeypatch.setitem(GAIN, "k", 7.0)  # here alone: workers import this module anew
     with pytest.raises(SolveError, match="another in the worker"):
@@ -227,6 +228,7 @@ def test_trajectories_are_not_mixed_up(tmp_path):
             assert kept.pieces[0, 0, 0] == json.loads(row["point"])["x"]
 
 
+@pytest.mark.slow
 def test_trajectory_gets_the_robot_it_is_of(tmp_path):
     one, other = od.robots.by_name("chain:2"), od.robots.by_name("chain:2")
     f = functools.partial(plan_of, other=other)
@@ -464,7 +466,7 @@ def garbled(data):
     return data[:k] + bytes(255 - x for x in data[k : k + 1500]) + data[k + 1500 :]
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("harm", [cut, garbled, lambda data: b"\0" * len(data), lambda data: b"x"])
 def test_damaged_database_is_set_aside_and_no_row_of_it_is_wrong(tmp_path, harm):
     grid = [{"x": float(x)} for x in range(60)]

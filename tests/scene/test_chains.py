@@ -67,6 +67,7 @@ def excess(r, tree, motion, a, b, seed):
     return np.max(first), np.max(second)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", NAMES)
 def test_no_point_goes_farther_than_the_bounds(name):
     r = robot(name)
@@ -79,6 +80,7 @@ def test_no_point_goes_farther_than_the_bounds(name):
         assert second < 1e-9
 
 
+@pytest.mark.few(5)
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_no_point_goes_farther_between_any_two_bodies(name):

@@ -55,6 +55,7 @@ def inside(points, corners):
     return True
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", CLOUDS)
 @pytest.mark.parametrize("most", [8, 32])
 def test_hulls_contain_all_points(name, most):
@@ -82,6 +83,7 @@ def test_more_corners_stick_out_less():
     assert excess[2] < 0.02  # of a ball of 0.1 m
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", CLOUDS)
 def test_capsules_contain_all_points(name):
     points = CLOUDS[name]
@@ -92,6 +94,7 @@ def test_capsules_contain_all_points(name):
     assert np.linalg.norm(local, axis=1).max() <= radius
 
 
+@pytest.mark.slow
 def test_the_capsule_of_a_capsule_is_found():
     rng = np.random.default_rng(0)
     n = rng.normal(size=(700, 3))
@@ -125,6 +128,7 @@ def robot(folder, filename, scale=None):
     return od.load_urdf(folder / "r.urdf")
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("ending", ["stl", "obj", "ply", "off"])
 def test_meshes_of_all_formats(tmp_path, ending):
     points = write_mesh(tmp_path / f"m.{ending}")
@@ -143,6 +147,7 @@ def test_scales_mirror_and_shrink(tmp_path):
     assert corners.max(axis=0) == pytest.approx([1, 0, 0.001])
 
 
+@pytest.mark.slow
 def test_meshes_as_capsules(tmp_path):
     points = write_mesh(tmp_path / "m.stl")
     scene = od.Scene.of(robot(tmp_path, "m.stl"), meshes="capsule")
@@ -161,6 +166,7 @@ def test_meshes_left_out(tmp_path):
     assert scene.notes[0] == "m: the mesh 'none.stl' is left out"
 
 
+@pytest.mark.slow
 def test_packages_are_found(tmp_path, monkeypatch):
     monkeypatch.delenv("ROS_PACKAGE_PATH", raising=False)
     write_mesh(tmp_path / "pkg" / "meshes" / "m.stl")
@@ -276,6 +282,7 @@ def panda_files():
     return [p for p in example_robots() if p.name == "panda.urdf"]
 
 
+@pytest.mark.sample(1)
 @pytest.mark.skipif(not panda_files(), reason="no example-robot-data")
 @pytest.mark.parametrize("name", ["panda", "fr3"])
 def test_capsules_of_the_panda_contain_the_links(name):

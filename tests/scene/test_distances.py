@@ -72,7 +72,8 @@ def quaternion(C):
     return np.concatenate([[w], x, C[:3, 3]])
 
 
-@pytest.mark.sample(8)
+@pytest.mark.few(16)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("kinds", PAIRS, ids="-".join)
 def test_within_the_bound_and_never_above(kinds):
     a, b = (SHAPES[k] for k in kinds)
@@ -108,6 +109,7 @@ def test_numbers_certify_themselves(kinds):
     assert np.abs(swapped - d)[apart].max() < 1e-9
 
 
+@pytest.mark.few(16)
 @pytest.mark.sample(2)
 @pytest.mark.parametrize("kinds", [p for p in PAIRS if p != ("half-space",)], ids="-".join)
 def test_numbers_against_coal(kinds):
@@ -153,7 +155,8 @@ def on_links(a, b):
     return scene.add("c", b, pose(rotation(rng), [-0.5, -0.8, 0.6])).leave_out(("b", "c"))
 
 
-@pytest.mark.sample(4)
+@pytest.mark.few(12)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("kinds", PAIRS, ids="-".join)
 def test_derivatives_by_differences(kinds):
     r, scene = robot("serial"), on_links(*(SHAPES[k] for k in kinds))
@@ -182,7 +185,7 @@ def test_derivatives_by_ad(kinds):
             assert relative(x, y) < 1e-7
 
 
-@pytest.mark.sample("floating", "mimic")
+@pytest.mark.sample("mimic")
 @pytest.mark.parametrize(
     "name", ["serial", "branching", "floating", "spherical", "planar", "mimic", "universal", "transform"]
 )
@@ -259,7 +262,7 @@ def everything(a, b):
     return ca.Function("everything", [C], [x.d, ca.vertcat(x.n, x.point_a, x.point_b), ca.vertcat(*products)])
 
 
-@pytest.mark.sample(6)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("a, b", ODD, ids=lambda x: repr(x).replace(" ", "")[:40])
 def test_never_nan(a, b):
     f = everything(a, b)
@@ -282,6 +285,7 @@ def test_derivatives_are_never_nan(a, b):
         assert np.isfinite(np.array(H(q=REST, poses=B, lam_d=1.0)["H"])).all(), where
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("where", DEGENERATE)
 def test_capsules_that_are_parallel_or_meet(where):
     B = DEGENERATE[where]
@@ -308,6 +312,7 @@ def test_order_of_pairs_and_witnesses():
     assert np.allclose(found["p_b"], np.array([[0, 0, -1], [0.8, 0, 0]]).T)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("other", [s.Sphere(0.05), s.Capsule(0.05, 0.3)], ids=["sphere", "capsule"])
 @pytest.mark.parametrize("swapped", [False, True])
 def test_round_shapes_beside_and_in_a_box_are_exact(other, swapped):

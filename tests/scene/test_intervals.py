@@ -21,6 +21,7 @@ CURVES = {
 }
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", CURVES)
 def test_samples_are_inside_the_intervals(name):
     x, rng = CURVES[name], np.random.default_rng(0)

@@ -64,6 +64,7 @@ def test_half_spaces_come_back_to_the_last_digit(tmp_path, seed):
     assert od.Scene.read(tmp_path / "a.yaml").items == scene.items
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", ["panda", "humanoid", "quadruped"])
 def test_scenes_of_robots_come_back(tmp_path, name):
     scene = od.Scene.of(od.robots.by_name(name))
@@ -261,6 +262,7 @@ BOMBS = {
 }  # fmt: skip
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("kind", [pytest.param(k, marks=[pytest.mark.slow] * (k == "wide")) for k in BOMBS])
 def test_hostile_files(tmp_path, kind):
     with counting() as calls:

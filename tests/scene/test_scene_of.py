@@ -50,6 +50,7 @@ def test_names():
     assert names == ["a", "a_1", "c", "a_2", "a_3", "tool", "tool_1", "c_1", "a_4"]
 
 
+@pytest.mark.slow
 def test_many_names_take_linear_time():
     b = chain("a")
     for _ in range(1500):
@@ -104,6 +105,7 @@ def test_limits_decide_what_always_touches():
     assert od.Scene.of(b.build()).pairs == (("a", "c"),)
 
 
+@pytest.mark.slow
 def test_pairs_do_not_depend_on_the_seed_where_they_are_clear():
     robot = od.robots.humanoid()
     assert od.Scene.of(robot, seed=1).pairs == od.Scene.of(robot, seed=2).pairs

@@ -111,6 +111,7 @@ def test_depth_of_boxes_and_no_warnings():
     assert np.allclose(d, true, atol=1e-10)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("axis", range(3))
 @pytest.mark.parametrize(
     "a, b",

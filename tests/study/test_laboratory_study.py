@@ -41,6 +41,7 @@ def test_without_the_compiler_for_microcontrollers(tmp_path, monkeypatch):
     assert not (tmp_path / "code.csv").exists()
 
 
+@pytest.mark.slow
 def test_what_is_left_out_stays(tmp_path, monkeypatch):
     monkeypatch.setattr(cortex, "available", lambda *programs: False)
     monkeypatch.setattr(laboratory, "QUICK", ("2R arm", ("feedforward", "feedforward_pd"), ("none",)))

@@ -50,6 +50,7 @@ def test_dense_products_are_counted_with_their_zeros():
         dense_matrices.dense_matrices(od.robots.humanoid(floating_base=True), 0, dense_matrices.WAYS[0])
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(native.compiler() is None, reason="needs a C compiler")
 def test_time_of_compiled_code():
     """Runs that alternate: more work takes longer, in every round but for a disturbed one."""

@@ -117,7 +117,7 @@ def test_laws_in_c_under_fuzz(tmp_path):
     for subject in fuzz.laws(tmp_path):
         found = fuzz.fuzzed(subject, 5000)
         assert [found[k] for k in ("outside", "broken", "unknown", "late", "twins", "away")] == [0] * 6
-        assert found["slowest"] == 1
+        assert found["slowest"] <= fuzz.BACK  # a jump within reach is believed, and then the way back is one
         assert found["statuses"][2] > 100
 
 

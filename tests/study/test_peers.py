@@ -102,6 +102,7 @@ def test_runs_with_nothing_installed(monkeypatch, tmp_path):
 # -- the benchmark ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", ["panda", "hyq", robots.HUMANOID])
 def test_models_of_the_benchmark_are_our_robots(name):
     pin = pytest.importorskip("pinocchio")

@@ -52,6 +52,7 @@ def test_both_sides_find_the_same_optimum(done):
     assert "both sides compute the same" in told
 
 
+@pytest.mark.slow
 def test_dynamics_agree_before_anything_is_measured(done):
     rows = {row["quantity"]: float(row["difference"]) for row in table(done[0] / "agreement.csv")}
     path = json.loads((done[0] / "manifest.json").read_text(encoding="utf-8"))["path"]
@@ -60,6 +61,7 @@ def test_dynamics_agree_before_anything_is_measured(done):
     assert max(rows.values()) < 1e-9
 
 
+@pytest.mark.slow
 def test_limits_are_kept_and_penalties_are_not(done):
     rows = [row for row in table(done[0] / "reach.csv") if row["case"] == "torque and velocity"]
     ours = [row for row in rows if row["library"] == "oc_dyn"]

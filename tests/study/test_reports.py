@@ -66,6 +66,7 @@ def checked(out):
     return page
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", NAMES)
 def test_report_of_kept_results(name, tmp_path):
     """The page of what is kept under results/, written anew."""

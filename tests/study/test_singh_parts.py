@@ -21,6 +21,7 @@ def read(path):
         return list(csv.DictReader(file))
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("kind", singh_parts.KINDS)
 @pytest.mark.parametrize("term, way", WAYS)
 def test_ways_to_terms_agree(kind, term, way):
@@ -57,6 +58,7 @@ def test_operations_of_products_are_those_written_out(kind, term, way):
     assert singh_parts.operations(model, at, term, way) == operations(f)
 
 
+@pytest.mark.slow
 def test_operations_of_what_is_shared_grow_by_the_same_for_each_column():
     model, _ = singh_parts.terms_inputs("tree", 5)
     for several in (singh_parts._several_mass_partials, singh_parts._several_solutions):

@@ -92,6 +92,7 @@ def test_optimum_is_reached(number):
 ROUGH = [n for n in sorted(PROBLEMS) if n not in (3, 4, 5, 7, 12, 18, 36)]
 
 
+@pytest.mark.few(8)
 @pytest.mark.slow
 @pytest.mark.parametrize("tolerance", [1e-3, 1e-5])
 @pytest.mark.parametrize("number", np.random.default_rng(18).permutation(ROUGH)[:12])
@@ -160,6 +161,7 @@ def test_the_optimum_of_three_arcs_by_matrix_exponentials():
     assert all(cost(z + 100 * e) > cost(z) < cost(z - 100 * e) for e in steps)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("method", ["hermite_simpson", radau(2)], ids=["cubics", "parabolas"])
 def test_a_coarse_chain_that_ends_below_the_optimum_is_caught(method):
     """Long intervals hide length between their points."""

@@ -81,6 +81,7 @@ def test_a_process_that_takes_too_long_is_ended(cases):
     assert found.seconds < 20
 
 
+@pytest.mark.slow
 def test_a_case_runs_in_the_checkout_that_is_asked_for(cases, earlier):
     with apart.processes() as measure:
         there, here = measure(Case("some", "where"), earlier), measure(Case("some", "where"))
@@ -180,6 +181,7 @@ def test_only_some_lines():
         apart.chosen_of(some, "talos")
 
 
+@pytest.mark.slow
 def test_the_functions_that_are_built_are_there_whatever_quantities_are_added():
     assert set(builds.QUANTITIES) <= set(od.quantities())
     made = list(builds.all_of(od, od.robots.planar_2r(), range(1)))

@@ -107,6 +107,7 @@ def closed_loop(unit, controller, steps):
     return np.array(states), np.array(torques), reference
 
 
+@pytest.mark.slow
 def test_a_law_in_closed_loop_is_that_of_python(law):
     """Memory and limits of torque included: equal to simulate to 1e-9."""
     controller, unit = law

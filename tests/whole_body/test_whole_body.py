@@ -35,7 +35,7 @@ def test_energy_rate_is_power(name):
     assert relative(T[0], 0.5 * x["v"].T @ M @ x["v"]) < 1e-12
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", list(ROBOTS))
 def test_potential_is_weight_times_height(name):
     r = robot(name)
@@ -48,7 +48,7 @@ def test_potential_is_weight_times_height(name):
         assert relative(-r.total_mass * J.T @ r.gravity, g.ravel()) < 1e-12  # remark 3 of Garofalo et al. 2013
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", list(ROBOTS))
 def test_momentum_and_centre_of_mass(name):
     """Linear momentum is mass times the velocity of the centre of mass, which its Jacobian gives; with derivatives."""

@@ -163,6 +163,7 @@ def test_parallel_axes_are_not_turned_against_each_other(name, count):
     assert all(x.R.is_constant() and np.abs(ca.DM(x.R).full()).tolist() == np.eye(3).tolist() for x in hung)
 
 
+@pytest.mark.sample(1)
 def test_screws_and_what_moves_them(reference):
     r = reference
     tree = GroundTree(r.model, r.q, r.v, r.dv)
@@ -173,6 +174,7 @@ def test_screws_and_what_moves_them(reference):
             assert relative(pair(getattr(tree.screws[i], name)), expected) < EXACT, name
 
 
+@pytest.mark.sample(1)
 def test_sums_of_the_motion_seen_from_the_ground(reference):
     r, rng = reference, np.random.default_rng(5)
     tree = GroundTree(r.model, r.q, r.v, r.dv, r.W)
@@ -200,6 +202,7 @@ def twice_coriolis(I, V):
     return -ad(V).T @ I - I @ ad(V) + force_cross(I @ V)
 
 
+@pytest.mark.sample(1)
 def test_sums_of_the_motion_and_the_virtual_motion_seen_by_each_joint(reference):
     r, rng = reference, np.random.default_rng(6)
     tree = VirtualTree(r.model, r.q, r.v, r.dv, r.W, r.lam)

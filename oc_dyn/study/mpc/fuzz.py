@@ -29,12 +29,12 @@ from .tracking import HOME, Setting, controller
 
 SANITIZERS = ("-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 BACK = 5  # good samples after which a controller is itself again
-BURSTS, LONGEST, STATUSES = 0.06, 12, 6
+BURSTS, LONGEST, STATUSES = 0.06, 12, 7
 SAMPLE_TIME = 1e-3  # of the laws [s]
 STEPS, QUICK_STEPS = {"panda": 10_000}, {"panda": 50}  # of one; of the others:
 MANY, QUICK_MANY = 1_000_000, 2_000
 FIELDS = ("what", "steps", "bursts", "outputs outside", "memory broken", "other statuses", "not back in time")
-FIELDS += ("slowest way back", "from the twin", "twin not ok", "statuses 0 to 5", "seconds")
+FIELDS += ("slowest way back", "from the twin", "twin not ok", f"statuses 0 to {STATUSES - 1}", "seconds")
 CAPTIONS = {
     "fuzz.csv": "Steps in C under the sanitizers of addresses and of undefined behaviour. outputs outside: of their "
     f"bounds; not back in time: steps not ok {BACK} or more good samples after a burst; slowest way back: good samples "
