@@ -178,7 +178,8 @@ CAPTIONS = {
     "forward_compiled.csv": "Their times as machine code; ratios likewise.",
     "forward_times.csv": "Their times in CasADi's virtual machine; ratios are to spatial_vector, the paper's algorithm "
     "(figures 16, 17).",
-    "forward_slopes.csv": "Fits of log(y) = A log(N) + B, y their operations or times, and the paper's leading power.",
+    "forward_slopes.csv": "Fits of log(y) = A log(N) + B, y their operations or steady times, and the paper's leading "
+    "power.",
     "terms.csv": "Arithmetic operations of the inner and the outer term by every way.",
     "term_times.csv": "Their times; ratios are to dense products.",
     "breakdown.csv": "Operations and times of the parts of second partials of forward dynamics.",

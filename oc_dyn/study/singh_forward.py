@@ -225,22 +225,23 @@ def _timed(kind, bodies, methods, compiled, quick):
 
 
 def _slopes(path, counts, clock, first):
-    """Rows of forward_slopes.csv: A and B of log(y) = A log(N) + B for y operations or microseconds."""
+    """Rows of forward_slopes.csv: A and B of log(y) = A log(N) + B for y operations or microseconds. unsteady: times
+    that were left out, as they are not steady."""
     tables = {OF_OPERATIONS: (counts, OF_OPERATIONS), TIME: (clock, "microseconds")}
     names = ("smallest", "largest", "A", "B", "unsteady", "published order")
     table = StoredTable(path, ("of", "robot", "method"), names)
     for of, (rows, value) in tables.items():
         for kind in KINDS:
             for m in MOST:
-                found = [
-                    row for row in rows if (row["robot"], row["method"]) == (kind, m) and int(row["bodies"]) >= first
-                ]
+                every = [row for row in rows if (row["robot"], row["method"]) == (kind, m)]
+                every = [row for row in every if int(row["bodies"]) >= first]
+                found = [row for row in every if row.get("steady") != "no"]
                 if len(found) > 1:
                     sizes, y = ([float(row[x]) for row in found] for x in ("bodies", value))
                     A, B = np.polyfit(np.log(sizes), np.log(y), 1)
                     facts = {"smallest": int(sizes[0]), "largest": int(sizes[-1]), "A": f"{A:.2f}", "B": f"{B:.2f}"}
-                    facts["unsteady"] = sum(row.get("steady") == "no" for row in found)
-                    table.add(of=of, robot=kind, method=m, **facts, **{"published order": PUBLISHED.get(m, "")})
+                    facts |= {"unsteady": len(every) - len(found), "published order": PUBLISHED.get(m, "")}
+                    table.add(of=of, robot=kind, method=m, **facts)
     table.close()
     return table.rows
 
@@ -259,7 +260,7 @@ def _panels(counts, clock, compiled):
     wanted = [
         ("operations (figure 16)", "operations", counts, OF_OPERATIONS),
         ("operations over those of spatial_vector (figure 17)", "ratio", over, "over"),
-        *_of_times("CasADi's virtual machine", clock),
+        *_of_times("virtual machine", clock),
         *_of_times(f"compiled, {' '.join(FLAGS)}", compiled),
         ("error against the bicomplex step (figure 20)", "root mean square, relative", counts, "rms_rel"),
     ]
@@ -269,7 +270,7 @@ def _panels(counts, clock, compiled):
 def _of_times(how, clock):
     return [
         (f"time, {how} (figure 16)", "µs of a call", clock, "microseconds"),
-        (f"time over that of spatial_vector, {how} (figure 17)", "ratio", clock, "ratio"),
+        (f"time ratio, {how} (figure 17)", "ratio", clock, "ratio"),
     ]
 
 
@@ -289,7 +290,7 @@ def _report(counts, clock, compiled, slopes):
     lines = ["Second partials of forward dynamics: log(y) = A log(N) + B"]
     for row in slopes:
         head = f"{row['of']:13}{row['robot']:8}{row['method']:22}"
-        note = f"  {row['unsteady']} not steady" if int(row["unsteady"]) else ""
+        note = f"  {row['unsteady']} not steady, left out" if int(row["unsteady"]) else ""
         told = f"  N^{row['published order']} published" if row["published order"] else ""
         lines.append(f"{head}{row['smallest']:>3} to{row['largest']:>3}{row['A']:>7}{row['B']:>8}{told}{note}")
     lines += ["", "Over spatial_vector: operations, time, time as C (? not steady); error: largest, root mean square"]
