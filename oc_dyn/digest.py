@@ -4,8 +4,8 @@ Values count by type and content, functions by their code, constants, closure, d
 and the globals that their code names, all the way down. What belongs to Python or to an installed package counts by
 name and version, what belongs to this package by name: version() tells its states apart. Private attributes count;
 what an object keeps only to be faster (_made) does not, nor do seconds that computing a Trajectory took, nor the
-folder that a robot was read from. Addresses, the
-order of sets, files and lines of code have no part in it.
+folder that a robot was read from and what it looks like. Addresses, the order of sets, files and lines of code have no
+part in it.
 """
 
 import copyreg
@@ -550,8 +550,8 @@ def _lasting(state, kind):
         if state["robot"] is not None:
             del state["_torques"]
         state["info"] = {k: y for k, y in state["info"].items() if k != "seconds"}
-    if kind.__name__ == "Robot":  # the place of its file, wherever that was copied to
-        state = {k: y for k, y in state.items() if k != "folder"}
+    if kind.__name__ in ("Robot", "LoopRobot"):  # the place of its file, wherever that was copied to, and its looks
+        state = {k: y for k, y in state.items() if k not in ("folder", "visuals")}
     if kind.__name__ == "Solution":
         state = {k: y for k, y in state.items() if k != "seconds"}
     return state

@@ -20,7 +20,7 @@ from .errors import ALL, SolveError
 REQUIRED = ("casadi", "numpy", "matplotlib", "lxml", "PyYAML", "tqdm")
 OPTIONAL = {  # distribution: (extra that brings it, what is not there without it)
     "urdf_parser_py": ("urdf", "URDF files are taken apart by a reader of the package's own, to the same numbers"),
-    "trimesh": ("meshes", "collision meshes are not read: scenes from files leave them out"),
+    "trimesh": ("meshes", "meshes are not read: scenes from files leave them out, od.view shows none"),
     "scipy": ("meshes", "hulls of collision meshes, and capsules around them"),
     "pycollada": ("meshes", "collision meshes in .dae files are not read"),
     "ompl": ("sampling", "planners among obstacles start from ways of our own trees, which take longer to find"),
@@ -32,6 +32,7 @@ OPTIONAL = {  # distribution: (extra that brings it, what is not there without i
     "xacrodoc": ("xacro", "xacro files are not expanded, trusted or not"),
     "mujoco_menagerie": ("names", "robots of the menagerie are not found by name"),
     "example-robot-data": ("names", "robots of example-robot-data are not found by name"),
+    "viser": ("live", "od.view(live=True) is refused; pages of od.view need nothing"),
     "coal": ("test", "tests of distances beside coal are skipped"),
 }
 SOLVERS = {

@@ -2,41 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import wraps
-from typing import Any, ParamSpec, TypeVar
-
-P = ParamSpec("P")
-T = TypeVar("T")
+from typing import Any
 
 # Okabe and Ito, "Color Universal Design" (2008), without black and the yellow that white swallows; grey ends them
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#666666")
 ON_DARK = ("#4A83F6", "#F1473C", "#45BE72", "#C16799", "#ECBE3C", "#A6D1F5", "#C5D4C6")  # about the same hues, lighter
 LINES = ("-", "--", "-.", ":")
+MARKS = ("o", "s", "D", "^")
 _INK, _PAPER = {False: "#000000", True: "#E4E6E8"}, {False: "#FFFFFF", True: "#15181B"}
-
-
-def without_tex(draw: Callable[P, T]) -> Callable[P, T]:
-    """The function, in whose figures no text is read by TeX, whatever matplotlib's settings say: names of joints are
-    not written for it, and an underscore would already end it."""
-
-    @wraps(draw)
-    def drawn(*args: P.args, **options: P.kwargs) -> T:
-        from matplotlib import rc_context
-
-        with rc_context({"text.usetex": False}):
-            return draw(*args, **options)
-
-    return drawn
 
 
 @contextmanager
 def styled(dark: bool = False) -> Iterator[None]:
-    """Within it figures are made in the one style, on white or on dark; text is not read by TeX."""
-    from matplotlib import rc_context
+    """Within it figures are made in the one style, on white or on dark; @styled() makes a function of it.
 
-    settings: Any = {"text.usetex": False, "svg.hashsalt": "oc_dyn"}
+    Colours that nobody names, and C0, C1, ... are those of COLORS, more lines are dashed. Text is not read by TeX,
+    whatever matplotlib's settings say: names of joints are not written for it, and an underscore would already end it.
+    """
+    from matplotlib import rc_context
+    from matplotlib.rcsetup import cycler
+
+    cycle = cycler(linestyle=list(LINES)) * cycler(color=list(ON_DARK if dark else COLORS))
+    settings: Any = {"text.usetex": False, "svg.hashsalt": "oc_dyn", "axes.prop_cycle": cycle}
     if dark:
         ink = ("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color")
         settings |= dict.fromkeys(ink, _INK[True])
@@ -58,6 +47,11 @@ def color(i: int) -> str:
     from matplotlib import rcParams
 
     return (ON_DARK if rcParams["axes.facecolor"] == _PAPER[True] else COLORS)[i % len(COLORS)]
+
+
+def mark(i: int) -> str:
+    """The marker of the i-th curve, another one where colours begin again."""
+    return MARKS[i // len(COLORS) % len(MARKS)]
 
 
 def look(i: int, n: int, limited: bool = True) -> dict[str, Any]:

@@ -211,6 +211,11 @@ def test_robots_and_trajectories():
     differ(panda, od.robots.by_name("chain:7"))
 
 
+def test_the_folder_of_a_robot_with_loops_does_not_count():
+    bar = od.robots.four_bar()
+    assert digest(dataclasses.replace(bar, folder="elsewhere")) == digest(bar)
+
+
 def test_functions_of_casadi():
     x = ca.SX.sym("x")
     f, g = (ca.Function("f", [x], [ca.sin(x) * k]) for k in (1, 2))

@@ -31,6 +31,16 @@ PEERS = {  # page: (title of their blocks, module that has to be there for them)
     "toppra": ("toppra", "toppra"),
 }
 
+
+def test_docstrings_flow_where_they_are_not_laid_out():
+    pytest.importorskip("griffe")
+    from verbatim import flowing
+
+    text = "What it\ndoes.\n\nArgs:\n    a (n,): long\n        line.\n    b, c: short\nRaises E, and\nF.\n\nA  B\nC  D"
+    wanted = "What it does.\n\nArgs:\n    a (n,): long line.\n    b, c: short\nRaises E, and F.\n\nA  B\nC  D"
+    assert flowing(text) == wanted
+
+
 # -- where equations are ----------------------------------------------------------------------------------------------
 
 

@@ -28,8 +28,9 @@ STYLE = """.doc-contents .highlight code { white-space: pre-wrap; }
 .md-typeset .grid.cards img { max-height: 15rem; display: block; margin: auto; }
 .md-grid { max-width: 72rem; }
 .md-typeset .formula { overflow-x: auto; margin: 1em 0; }
-.md-typeset .formula math { font-size: 1.05em; }
-"""
+.md-typeset .formula math { font-size: 1.05em;
+  font-family: "STIX Two Math", "Cambria Math", "Latin Modern Math", "DejaVu Math TeX Gyre", math; }
+"""  # with these fonts brackets and sums grow, which they do not in others
 GROUPS = {  # of the page api.md
     "Robots": "load load_urdf load_sdf sdf_springs check_robot Robot RobotBuilder RobotFunction Inertia".split(),
     "Functions": "function methods quantities ports describe table check_derivatives cite".split(),
@@ -67,7 +68,7 @@ def on_files(files, config):
     _add(files, config, "api.md", _api())
     _add(files, config, "assets/site.css", STYLE)
     for path in sorted((ROOT / "results").glob("*/*")):
-        if path.suffix in PICTURES:
+        if path.suffix in PICTURES and path.parent.name != "docs":  # those are of this site
             target = f"results/{path.parent.name}/{path.name}"
             files.append(File.generated(config, target, abs_src_path=str(path)))
     return files

@@ -15,7 +15,7 @@ import numpy as np
 from ..errors import ModelError, ShapeError, UnknownName
 from ..lie import se3
 from ..model.inertia import Inertia
-from ..model.robot import Joint, Robot, assemble
+from ..model.robot import Joint, Robot, assemble, kept
 from ..numbers import as_floats
 from ..types import Array, Numbers
 from .changes import Changes, described
@@ -136,8 +136,7 @@ def changed(robot: Robot, values: Mapping[Parameter, float]) -> Robot:
     new = assemble(
         robot.name, links, joints.values(), gravity=robot.gravity, floating_base=floating, lock=lock, collisions=shapes
     )
-    own = {name: getattr(robot, name) for name in ("report", "velocity_limits", "snap_angles", "may_touch", "folder")}
-    return replace(new, **own)
+    return replace(new, **kept(robot))
 
 
 def _change_drives(robot: Robot, changes: Changes, value: float, joints: dict[str, Joint]) -> None:

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import casadi as ca
 import numpy as np
 
-from ..drawing import color, without_tex
+from ..drawing import color, styled
 from ..errors import ModelError, ShapeError
 from ..files import save_figure
 from ..planning.animate import stick_figure
@@ -21,7 +21,7 @@ from .simulate import Run
 P = TypeVar("P", bound=StrPath)
 
 
-@without_tex
+@styled()
 def plot_runs(runs: Mapping[str, Run], path: StrPath | None = None, *, title: str | None = None) -> Figure:
     """matplotlib Figure of simulations {name: Run} of one robot, the first in detail.
 
@@ -69,7 +69,7 @@ def _lines(axis: Axes, t: Array, rows: Array, style: str, label: str | None = No
         axis.plot(t, y, style, color=color(i), linewidth=1.2, label=label and label.format(i + 1))
 
 
-@without_tex
+@styled()
 def animate_run(
     elastic: ElasticRobot, run: Run, path: P, *, fps: float = 15, size: tuple[int, int] = (360, 360),
     slow: float = 1.0, exaggerate: float = 1.0,

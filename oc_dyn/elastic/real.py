@@ -10,7 +10,7 @@ from .. import validation
 from ..errors import ModelError, UnknownName
 from ..model.inertia import Inertia
 from ..model.loops import LoopRobot, close_tree
-from ..model.robot import Robot, assemble
+from ..model.robot import Robot, assemble, kept
 from ..types import Named
 from .effects import read_effects
 from .potentials import Potential
@@ -140,8 +140,7 @@ def rebuilt(
     new = assemble(
         robot.name, links, raw, gravity=robot.gravity, floating_base=floating, lock=held, collisions=robot.collisions
     )
-    own = {name: getattr(robot, name) for name in ("velocity_limits", "report", "snap_angles", "may_touch", "folder")}
-    return replace(new, **own)
+    return replace(new, **kept(robot))
 
 
 def _times(factor: float, inertia: Inertia) -> Inertia:

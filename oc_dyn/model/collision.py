@@ -25,7 +25,7 @@ LEFT_OUT = "this collision shape is left out"  # what the report says of those t
 
 @dataclass(frozen=True)
 class Collision:
-    """A collision shape of a link.
+    """A shape of a link, that collides or is only seen.
 
     name: as in the file, "" without one. kind: a key of SIZES; sizes [m]: in its order, full edges of a box, lengths
     of cylinders and capsules along z and without caps, semi-axes of an ellipsoid; scale [-] of a mesh, which may

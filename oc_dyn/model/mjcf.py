@@ -13,6 +13,8 @@ import numpy as np
 from ..errors import ModelError
 from ..types import Array, Numbers
 from .builder import RobotBuilder
+from .collision import Collision, checked_shape, pose_rows
+from .loops import LoopRobot
 from .mjcf_drives import effort, is_limited, is_off, notes_of_model, notes_of_several, of_ball, passive
 from .mjcf_read import MjcfFile, read_mjcf
 from .robot import Robot
@@ -20,6 +22,7 @@ from .robot import Robot
 _FREE, _BALL, _SLIDE, _HINGE = range(4)
 _PLANE, _HFIELD, _SPHERE, _CAPSULE, _ELLIPSOID, _CYLINDER, _BOX, _MESH = range(8)
 _CONNECT, _WELD, _JOINT = range(3)
+_SHOWN_GROUPS = 3  # groups of geoms, from 0 on, that MuJoCo's viewer shows where nothing else is asked for
 Pose = tuple[Array, Array]  # (R, p)
 
 
@@ -40,8 +43,9 @@ def load_mjcf(
     and limits of force, of joints and of actuators on joints through their gears (the smaller of both directions, of
     all together), are read; armature and damping of actuators count to those of their joints. Flags that disable
     limits, friction, damping, actuation or equalities hold. Equalities: joint (a mimic joint where the polynomial is
-    straight, else a coupling), connect and weld (loops). Collision shapes are those of geoms that collide; excluded
-    pairs may touch. Includes and meshes are read in the folder of the file and below it; MuJoCo opens no file.
+    straight, else a coupling), connect and weld (loops). Collision shapes are those of geoms that collide,
+    `robot.visuals` geoms of the groups 0 to 2; excluded pairs may touch. Includes and meshes are read in the folder of
+    the file and below it; MuJoCo opens no file.
     `robot.report` tells what changes the motion but is not read: springs, damping that is not linear, tendons,
     equalities of tendons and flexes, fluid, plugins.
     Raises FileNotFoundError; ModelError with MuJoCo's words, for two equalities of one joint, bodies of other documents
@@ -123,6 +127,7 @@ class _Building:
         ]
         self.equality = [self._given(m.name_eqadr, i) or _new(f"equality_{i}", self.closures) for i in range(m.neq)]
         self.notes = list(file.notes)
+        self.visuals: list[Collision] = []
         self.locked: dict[str, float] = {}
         self.active = [] if is_off(m, "EQUALITY") else [i for i in range(m.neq) if m.eq_active0[i]]
         if not self.active and np.any(m.eq_active0):
@@ -179,7 +184,11 @@ class _Building:
         for i in self.active:
             self._add_equality(i)
         b._notes.extend([*self.notes, *notes_of_model(m, self.joint)])
-        return replace(b.build(lock={**self.locked, **(lock or {})} or None), folder=self.file.folder)
+        robot = b.build(lock={**self.locked, **(lock or {})} or None)
+        facts: dict[str, Any] = {"folder": self.file.folder, "visuals": tuple(self.visuals)}
+        if isinstance(robot, LoopRobot):
+            facts["tree"] = replace(robot.tree, **facts)
+        return replace(robot, **facts)
 
     # -- bodies and joints ------------------------------------------------------------------------------------------
 
@@ -233,9 +242,11 @@ class _Building:
     # -- shapes and equalities --------------------------------------------------------------------------------------
 
     def _add_shape(self, i: int) -> None:
+        """What collides, and what is seen: geoms of the groups that MuJoCo shows by itself."""
         m = self.m
         kind, (a, b, c) = int(m.geom_type[i]), (float(x) for x in m.geom_size[i])
-        if not (m.geom_contype[i] or m.geom_conaffinity[i]) or (m.geom_bodyid[i] == 0 and kind == _PLANE):
+        solid, seen = m.geom_contype[i] or m.geom_conaffinity[i], 0 <= m.geom_group[i] < _SHOWN_GROUPS
+        if not (solid or seen) or (m.geom_bodyid[i] == 0 and kind == _PLANE):
             return
         at = _pose(m.geom_pos[i], m.geom_quat[i])
         shapes = {
@@ -244,16 +255,18 @@ class _Building:
         }  # fmt: skip
         shape: Any = shapes.get(kind)
         if kind == _MESH:
-            mesh = int(m.geom_dataid[i])
-            name = self._given(m.name_meshadr, mesh)
-            at = _times(at, _inverse(_pose(m.mesh_pos[mesh], m.mesh_quat[mesh])))  # MuJoCo moves meshes to their centre
-            path, scale = self.file.files.get(name, ("", ()))
+            k = int(m.geom_dataid[i])
+            at = _times(at, _inverse(_pose(m.mesh_pos[k], m.mesh_quat[k])))  # MuJoCo moves meshes to their centre
+            path, scale = self.file.files.get(self._given(m.name_meshadr, k), ("", ()))
             shape = ("mesh", path, *scale) if path else None
-        if shape is None:
-            self.notes.append(f"a collision shape of body {self.body[m.geom_bodyid[i]]!r} is not read")
-            return
-        name = self._given(m.name_geomadr, i)
-        self.b.add_collision(self.body[m.geom_bodyid[i]], shape, xyz=at[1], rotation=at[0], name=name)
+        name, link = self._given(m.name_geomadr, i), self.body[m.geom_bodyid[i]]
+        if shape is None and solid:
+            self.notes.append(f"a collision shape of body {link!r} is not read")
+        if shape is not None and solid:
+            self.b.add_collision(link, shape, xyz=at[1], rotation=at[0], name=name)
+        if shape is not None and seen:
+            word, sizes, mesh = checked_shape(f"geom {name!r} of body {link!r}", shape)
+            self.visuals.append(Collision(name, link, word, sizes, pose_rows(*at), mesh))
 
     def _add_equality(self, i: int) -> None:
         name, kind = self.equality[i], int(self.m.eq_type[i])

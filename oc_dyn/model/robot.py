@@ -137,6 +137,7 @@ class Robot(ReadOnlyArrays):
     collisions: tuple[Collision, ...] = ()  # shapes on links, in frames of the links as written; od.Scene.of reads them
     may_touch: tuple[tuple[str, str], ...] = ()  # pairs of links whose shapes the description lets overlap
     folder: str | None = None  # of the file, where relative paths of meshes start; no part of digests
+    visuals: tuple[Collision, ...] = ()  # shapes that are only seen, as od.view shows them; no part of digests
     _made: dict[Any, Any] = field(
         default_factory=dict, init=False, repr=False
     )  # canonical form and Functions made of it
@@ -387,7 +388,7 @@ class Robot(ReadOnlyArrays):
             problem = f"{', '.join(again)} is held already, and velocity limits depend on it; start from the free robot"
             raise ModelError(self.name, [problem])
         limits = self.velocity_limits and _held_limits(self, new, joints)
-        return replace(new, **{**self._kept(), "velocity_limits": limits})
+        return replace(new, **{**kept(self), "velocity_limits": limits})
 
     def with_payload(self, frame: str, inertia: Inertia, name: str = "payload", *, check_inertia: bool = True) -> Robot:
         """The same robot carrying a body: Inertia `inertia`, fixed to the named frame and seen from it, as link `name`.
@@ -450,12 +451,7 @@ class Robot(ReadOnlyArrays):
         new = assemble(
             self.name, links, joints, gravity=self.gravity, floating_base=floating, lock=held, collisions=shapes
         )
-        return replace(new, **self._kept())
-
-    def _kept(self) -> dict[str, Any]:
-        """What robots made of this one take from it beyond what assemble is given."""
-        names = "velocity_limits", "report", "snap_angles", "may_touch", "folder"
-        return {name: getattr(self, name) for name in names}
+        return replace(new, **kept(self))
 
     def with_gravity(self, gravity: Numbers) -> Robot:
         """The same robot under another gravity vector (3,) [m/s^2], in the root frame."""
@@ -532,6 +528,12 @@ def _vector3(name: str, value: Any) -> Array:
     if value.size != 3 or not are_sane(value):
         raise ShapeError(f"{name}: got {value.tolist()}, expected three finite numbers")
     return value
+
+
+def kept(robot: Robot) -> dict[str, Any]:
+    """What robots made of this one take from it beyond what assemble is given."""
+    names = "velocity_limits", "report", "snap_angles", "may_touch", "folder", "visuals"
+    return {name: getattr(robot, name) for name in names}
 
 
 def assemble(

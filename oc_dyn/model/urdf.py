@@ -26,7 +26,7 @@ from .robot import Joint, Mimic, Robot, assemble, checked_tolerance
 from .turned import turned
 from .urdf_parsed import parsed
 from .xml_clean import Finding, Findings, clean
-from .xml_collisions import collisions
+from .xml_collisions import shapes
 from .xml_loops import Declared, declared_loops
 from .xml_read import folder_of, read_xml
 
@@ -68,7 +68,8 @@ def load_urdf(
     see joints.py for coordinates. A mimic joint has no coordinate of its own. Limits [rad or m, /s, Nm or N] that
     the file does not give are infinite, a lone lower or upper makes the other 0; acceleration, jerk, effort_rate on
     <limit> and armature on <dynamics> are read, too. A missing axis is x. `robot.collisions` are the shapes of
-    <collision>; those that cannot be used are left out. `robot.report` tells all that was assumed or looks wrong.
+    <collision>, `robot.visuals` those of <visual>, which od.view shows; those that cannot be used are left out.
+    `robot.report` tells all that was assumed or looks wrong.
 
     Raises FileNotFoundError; ModelError with every problem found, its line, element and attribute, and for links whose
     negative principal moments make the mass matrix indefinite; UnknownName for a joint to lock and a root that are not
@@ -82,11 +83,11 @@ def load_urdf(
     found = Findings(strict, offset, check_inertia)
     declared = declared_loops(tree, found)
     name, links, joints, lines = _parts(source, stem, tree, found)
-    shapes = collisions(tree, found)
+    seen, solid = shapes(tree, found, "visual"), shapes(tree, found)
     if root is not None:
         links, joints = turned(source, links, joints, root)
     robot = assemble(
-        name, links, joints, gravity=gravity, floating_base=floating_base, lock=lock, source=source, collisions=shapes,
+        name, links, joints, gravity=gravity, floating_base=floating_base, lock=lock, source=source, collisions=solid,
         report=[_sentence(p) for p in sorted(found.report, key=lambda p: p[0] or 0)],
     )  # fmt: skip
     wrong = definite_problems(robot) if check_inertia else []
@@ -100,7 +101,7 @@ def load_urdf(
     if near and snap_angles <= CLEAN:
         hint = f"angles written with few digits at {', '.join(near)}; snap_angles=1e-5 would take them as exact"
         robot = replace(robot, report=(*robot.report, hint))
-    robot = replace(robot, snap_angles=snap_angles, folder=folder_of(path_or_xml))
+    robot = replace(robot, snap_angles=snap_angles, folder=folder_of(path_or_xml), visuals=seen)
     told = [found.unphysical if check_inertia else [], found.shapes, *doubts]
     for p in [*found.warnings, *(_joined(some) for some in told if some)]:
         warnings.warn(f"{source}: {_sentence(p)}", ModelWarning, stacklevel=2)

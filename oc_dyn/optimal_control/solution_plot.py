@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..drawing import color
+from ..drawing import color, styled
 from ..errors import ShapeError
 from ..files import save_figure
 from ..text import mathtext, told_apart
@@ -39,7 +39,6 @@ class _Panel:
 
 def plot(solution: Any, path: StrPath | None = None) -> Figure:
     """matplotlib Figure of a Solution; see Solution.plot."""
-    from matplotlib import rc_context
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -48,7 +47,7 @@ def plot(solution: Any, path: StrPath | None = None) -> Figure:
     panels = _panels(solution, samples)
     wide = 1 if len(panels) <= SEVERAL else 2
     rows = -(-(len(panels) + 1) // wide)
-    with rc_context({"text.usetex": False}):  # names are not written for TeX
+    with styled():
         figure = Figure(figsize=(9.0 * (1 + 0.75 * (wide - 1)), 0.8 + 1.9 * rows), layout="constrained")
         FigureCanvasAgg(figure)
         axes = figure.subplots(rows, wide, sharex=True, squeeze=False).T.ravel()

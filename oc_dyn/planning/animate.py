@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 import casadi as ca
 import numpy as np
 
-from ..drawing import COLORS, without_tex
+from ..drawing import COLORS, styled
 from ..errors import ShapeError
 from ..kinematics.recursive_body import body_poses, frame_in_body
 from ..lie import se3
@@ -24,7 +24,7 @@ from .scene_lines import scene_lines
 P = TypeVar("P", bound=StrPath)
 
 
-@without_tex
+@styled()
 def animate(
     robot: Robot,
     t: Numbers,

@@ -184,7 +184,9 @@ def _exact_of(t: Array, pieces: Array, limits: Limits, quantity: str) -> Extreme
     lower, upper = limits.bounds(quantity)
     limited, share = limits.bounded(quantity), share_of_range if quantity == "q" else share_of_rate
     of_low, of_high = share(low, lower, upper), share(high, lower, upper)
-    up = np.where(limited, of_high >= of_low, np.abs(high) >= np.abs(low))
+    side = high + low >= 2 * (_middle(lower, upper) if quantity == "q" else 0.0)  # of equal shares, as of a constant
+    side = (side & np.isfinite(upper)) | ~np.isfinite(lower)
+    up = np.where(limited, np.where(of_high == of_low, side, of_high > of_low), np.abs(high) >= np.abs(low))
     parts = ((of_high, of_low), (high, low), (upper, lower), (at_high, at_low))
     return Extreme(*(np.where(up, a, b) for a, b in parts))
 

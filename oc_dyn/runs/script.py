@@ -15,6 +15,7 @@ import numpy as np
 
 from .._moved import renamed
 from ..command_line import Parser
+from ..drawing import styled
 from ..errors import ALL, ShapeError, UnknownName
 from ..files import replacing, together, write_csv
 from ..interrupts import watched
@@ -144,20 +145,21 @@ class ProblemRun:
 
         columns = columns or len(titles)
         rows = -(-len(titles) // columns)
-        figure = Figure(figsize=size or (4 * columns, 4 if rows == 1 else 3.2 * rows), layout="constrained")
-        axes = figure.subplots(rows, columns, squeeze=False).ravel()
-        for axis in axes[len(titles) :]:
-            axis.remove()
-        axes = axes[: len(titles)]
-        for axis, title in zip(axes, titles, strict=True):
-            axis.set(title=title, xlabel=xlabel)
-            axis.grid(alpha=0.3)
-        yield axes if len(axes) > 1 else axes[0]
-        for axis in axes:
-            if axis.get_legend_handles_labels()[1]:
-                axis.legend(fontsize="small")
-        with replacing(self.out / name) as part:
-            figure.savefig(part, dpi=90, format="png")
+        with styled():
+            figure = Figure(figsize=size or (4 * columns, 4 if rows == 1 else 3.2 * rows), layout="constrained")
+            axes = figure.subplots(rows, columns, squeeze=False).ravel()
+            for axis in axes[len(titles) :]:
+                axis.remove()
+            axes = axes[: len(titles)]
+            for axis, title in zip(axes, titles, strict=True):
+                axis.set(title=title, xlabel=xlabel)
+                axis.grid(alpha=0.3)
+            yield axes if len(axes) > 1 else axes[0]
+            for axis in axes:
+                if axis.get_legend_handles_labels()[1]:
+                    axis.legend(fontsize="small")
+            with replacing(self.out / name) as part:
+                figure.savefig(part, dpi=90, format="png")
 
 
 _COMBINATIONS = [{"below"}, {"above"}, {"below", "above"}, {"equals"}, {"equals", "within"}, {"holds"}]

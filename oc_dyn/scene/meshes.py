@@ -1,4 +1,4 @@
-"""Meshes of collision shapes: where their files are, and the points in them.
+"""Meshes of shapes: where their files are, the points in them, and their triangles.
 
 Nothing in a file is trusted: only regular files of bounded size are read, a path of a package does not leave it, and no
 other file that a mesh names is opened.
@@ -18,7 +18,7 @@ import numpy as np
 from ..errors import FileError, ModelError
 from ..files import read_bytes
 from ..model.collision import Collision
-from ..types import Array, StrPath
+from ..types import Array, Numbers, StrPath
 
 MAX_BYTES = 100_000_000
 MAX_POINTS = 2_000_000
@@ -30,21 +30,40 @@ _ABOVE = 12  # folders above the robot's file in which packages are looked for
 def points_of(mesh: Collision, folder: str | None, packages: Mapping[str, StrPath]) -> Array:
     """Points (n, 3) [m] of a mesh in the shape's frame, each once. Raises ModelError that says what to do."""
     path = found_path(mesh.mesh, folder, packages)
+    points, _ = _parsed(path, scaled_by=mesh.sizes)
+    return np.unique(points, axis=0)
+
+
+def triangles_of(mesh: Collision, folder: str | None, packages: Mapping[str, StrPath]) -> tuple[Array, Array]:
+    """Points (n, 3) [m] of a mesh in the shape's frame, each once, and triangles (m, 3) of their numbers, in the order
+    of the file. Raises ModelError that says what to do."""
+    path = found_path(mesh.mesh, folder, packages)
+    points, faces = _parsed(path, scaled_by=mesh.sizes)
+    if not len(faces) or faces.min() < 0 or faces.max() >= len(points):
+        what = "no triangles" if not len(faces) else "triangles of points that it has not"
+        raise FileError(path, [f"the mesh has {what}"])
+    points, where = np.unique(points, axis=0, return_inverse=True)
+    return points, where.reshape(-1)[faces]
+
+
+def _parsed(path: Path, scaled_by: Numbers) -> tuple[Array, Array]:
+    """(points (n, 3) [m], triangles (m, 3)) of a file, scaled."""
     if path.suffix.lower() not in ENDINGS:
         raise ModelError(path, [f"meshes end in {', '.join(ENDINGS)}"])
     try:
         data = read_bytes(path, MAX_BYTES)
     except OSError as error:
         raise ModelError(path, [error.strerror or str(error)]) from None
-    points = _parsed(path, data) * np.array(mesh.sizes)
+    points, faces = _as_in_file(path, data)
+    points = points * np.array(scaled_by)
     if not len(points) or not np.abs(points).max() < MAX_SIZE:  # not so for NaN
         what = "no points" if not len(points) else f"points farther than {MAX_SIZE:g} m or that are no numbers"
         raise FileError(path, [f"the mesh has {what}"])
-    return np.unique(points, axis=0)
+    return points, faces
 
 
-def _parsed(path: Path, data: bytes) -> Array:
-    """Points (n, 3) as in the file."""
+def _as_in_file(path: Path, data: bytes) -> tuple[Array, Array]:
+    """Points (n, 3) and triangles (m, 3) as in the file."""
     try:
         import scipy.spatial  # noqa: F401  # convex hulls need it
         import trimesh
@@ -60,12 +79,14 @@ def _parsed(path: Path, data: bytes) -> Array:
         loaded: Any = read(io.BytesIO(data), file_type=path.suffix.lower()[1:], process=False, skip_materials=True)
         meshes = loaded.dump() if hasattr(loaded, "dump") else [loaded]
         points = [np.asarray(m.vertices, float).reshape(-1, 3) for m in meshes]
+        faces = [np.asarray(getattr(m, "faces", ()), int).reshape(-1, 3) for m in meshes]  # clouds of points have none
     except Exception as error:  # of each format its own
         raise FileError(path, [f"not a mesh that can be read: {type(error).__name__}: {error}"[:300]]) from None
-    found = np.vstack(points) if points else np.zeros((0, 3))
-    if len(found) > MAX_POINTS:
-        raise FileError(path, [f"the mesh has {len(found)} points; {MAX_POINTS} are read at most"])
-    return found
+    first = np.cumsum([0, *(len(x) for x in points)])
+    if first[-1] > MAX_POINTS:
+        raise FileError(path, [f"the mesh has {first[-1]} points; {MAX_POINTS} are read at most"])
+    shifted = [x + k for x, k in zip(faces, first, strict=False)]
+    return np.vstack([np.zeros((0, 3)), *points]), np.vstack([np.zeros((0, 3), int), *shifted])
 
 
 def _need_collada(path: Path) -> None:

@@ -49,6 +49,7 @@ STUDIES = {
     "solvers": "oc_dyn.study.solvers:run",
     "suite": "oc_dyn.study.suite:run",
     "suite_solvers": "oc_dyn.study.suite_solvers:run",
+    "sweep_speed": "oc_dyn.study.sweep_speed:run",
     "sweeps": "oc_dyn.study.sweeps:run",
     "tasks": "oc_dyn.study.tasks:run",
     "waits": "oc_dyn.study.waits:run",

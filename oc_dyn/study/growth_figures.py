@@ -4,6 +4,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from ..drawing import mark, styled
 from ..registry import get_method, methods
 
 _SHOWN = {  # on the plain axes: the default method and the strongest AD
@@ -12,6 +13,7 @@ _SHOWN = {  # on the plain axes: the default method and the strongest AD
 }
 
 
+@styled()
 def plot_orders(series, path):
     """Instructions over the order."""
     figure, panels = _panels("Instructions of a Function of orders 0 to r, Panda (dashed: automatic differentiation)")
@@ -30,6 +32,7 @@ def plot_orders(series, path):
     figure.savefig(path, dpi=85)
 
 
+@styled()
 def plot_bodies(series, path, long):
     """Instructions over the number of bodies; lines fitted from `long` bodies on."""
     figure, panels = _panels("Instructions over the number of bodies (dashed: automatic differentiation)")
@@ -50,6 +53,7 @@ def plot_bodies(series, path, long):
     figure.savefig(path, dpi=85)
 
 
+@styled()
 def plot_memory(by_order, by_bodies, path):
     """Memory of building, size as a file and numbers kept, over instructions: default methods and strongest AD."""
     figure = Figure(figsize=(11, 4.5), layout="constrained")
@@ -88,8 +92,9 @@ def _style(s):
     names = sorted(methods(s.quantity), key=lambda m: (m != "taylor", m))
     line = "--" if get_method(s.quantity, s.method).kind == "ad" else "-"
     width = 2.2 if s.method == "taylor" else 1.2
-    color = f"C{names.index(s.method)}"
-    return {"label": s.method, "linestyle": line, "linewidth": width, "color": color, "marker": "o", "markersize": 3.5}
+    k = names.index(s.method)
+    line = {"linestyle": line, "linewidth": width, "color": f"C{k}", "marker": mark(k), "markersize": 3.5}
+    return {"label": s.method, **line}
 
 
 def _finish(plain, logarithmic, quantity, x):

@@ -4,9 +4,12 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, NullFormatter, NullLocator
 
+from ..drawing import mark, styled
+
 DPI = 85
 
 
+@styled()
 def plot_ways(counts, labels, x, path, title):
     """Instructions over the order: rows {"method", "order", "instructions"}; AD dashed."""
     figure = Figure(figsize=(8, 5.5), layout="constrained")
@@ -15,7 +18,8 @@ def plot_ways(counts, labels, x, path, title):
         rows = [c for c in counts if c["method"] == m]
         line = "--" if m.startswith("ad") else "-"
         xs, ys = [c["order"] for c in rows], [c["instructions"] for c in rows]
-        axes.semilogy(xs, ys, line, marker="o", markersize=4, color=f"C{number}", label=f"{m}: {label}")
+        style = {"marker": mark(number), "markersize": 4, "color": f"C{number}"}
+        axes.semilogy(xs, ys, line, label=f"{m}: {label}", **style)
     axes.set(xlabel=x, ylabel="instructions", title=title)
     axes.title.set_fontsize("medium")
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
@@ -24,6 +28,7 @@ def plot_ways(counts, labels, x, path, title):
     figure.savefig(path, dpi=DPI)
 
 
+@styled()
 def plot_torques(t, motion, torques, path):
     """Joint positions, and the torques with their derivatives, over time."""
     figure = Figure(figsize=(9, 11), layout="constrained")
@@ -38,14 +43,15 @@ def plot_torques(t, motion, torques, path):
     figure.savefig(path, dpi=DPI)
 
 
+@styled()
 def plot_series(panels, path, title):
     """panels: [(title, x label, y label, scale "plain", "log y" or "log", [(label, xs, ys, style)])]."""
     rows = (len(panels) + 1) // 2
     figure = Figure(figsize=(11, 4.6 * rows), layout="constrained")
     figure.suptitle(title)
     for axes, (name, x, y, scale, lines) in zip(figure.subplots(rows, 2, squeeze=False).ravel(), panels, strict=False):
-        for label, xs, ys, style in lines:
-            axes.plot(xs, ys, style, marker="o", markersize=3.5, linewidth=1.2, label=label)
+        for k, (label, xs, ys, style) in enumerate(lines):
+            axes.plot(xs, ys, style, marker=mark(k), markersize=3.5, linewidth=1.2, label=label)
         axes.set(title=name, xlabel=x, ylabel=y)
         if scale != "plain":
             axes.set_yscale("log")
@@ -71,6 +77,7 @@ def whole_ticks(axes, places):
     axes.xaxis.set_minor_locator(NullLocator())
 
 
+@styled()
 def plot_costs(costs, path):
     """Instructions of all ways to the same derivatives: rows {"quantity", "robot", "method", "instructions"}."""
     names = list(dict.fromkeys(row["robot"] for row in costs))
@@ -91,6 +98,7 @@ def plot_costs(costs, path):
     figure.savefig(path, dpi=DPI)
 
 
+@styled()
 def plot_shares(rows, names, reported, path):
     """Shares of rows {"robot", "method", name: share or ""}, beside what a paper reports."""
     names = [name for name in names if any(row[name] for row in rows)]

@@ -2,9 +2,13 @@
 
 from matplotlib.figure import Figure
 
+from ..drawing import styled
+from .paper_figures import whole_ticks
+
 LINES = {"warm": "-", "cold": "--", "compiled": ":"}
 
 
+@styled()
 def plot(rows, path):
     """A panel for each kind of limits, colours for numbers of joints; what an earlier checkout took is pale."""
     kinds = list(dict.fromkeys(row["limits"] for row in rows))
@@ -21,6 +25,7 @@ def plot(rows, path):
         bottom = axes.get_ylim()[0]
         axes.loglog([low, high], [bottom, bottom * high / low], color="black", linewidth=0.8)
         axes.set(xlabel="nodes", title=f"limits: {kind}")
+        whole_ticks(axes, [row["nodes"] for row in rows if row["limits"] == kind])
         axes.grid(alpha=0.3, which="both")
         if axes.get_legend_handles_labels()[1]:
             axes.legend(fontsize="x-small")

@@ -2,6 +2,7 @@
 
 from matplotlib.figure import Figure
 
+from ..drawing import mark, styled
 from ..registry import methods
 from .paper_figures import whole_ticks
 
@@ -13,6 +14,7 @@ _TITLES = {
 }
 
 
+@styled()
 def plot_accuracy(errors, path):
     """The four error metrics; chains with full lines, trees with dashed ones."""
     figure = Figure(figsize=(11, 8), layout="constrained")
@@ -23,7 +25,8 @@ def plot_accuracy(errors, path):
                 rows = [row for row in errors if row["method"] == m and row["robot"] == robot]
                 x, y = [row["bodies"] for row in rows], [max(row[metric], 1e-18) for row in rows]
                 label = m if robot == "chain" else None
-                axes.loglog(x, y, line, marker="o", markersize=3, linewidth=1.2, color=f"C{number}", label=label)
+                style = {"marker": mark(number), "markersize": 3, "linewidth": 1.2, "color": f"C{number}"}
+                axes.loglog(x, y, line, label=label, **style)
         axes.set(title=_TITLES[metric], xlabel="bodies")
         whole_ticks(axes, [row["bodies"] for row in errors])
         axes.grid(alpha=0.3)

@@ -14,6 +14,7 @@ import casadi as ca
 import numpy as np
 
 from .. import robots
+from ..drawing import styled
 from ..model.canonical import canonical
 from ..model.robot import tangent_map
 from ..partials.spatial_vector import idsva
@@ -160,6 +161,7 @@ def _timed(name, quantity, by, ways, quick):
     return rows if ways[0] == WAYS[quantity][0] else [row | dict.fromkeys(("ratio", "low", "high"), "") for row in rows]
 
 
+@styled()
 def plot(rows, path):
     """Bars of times: a panel for each quantity."""
     from matplotlib.figure import Figure

@@ -12,16 +12,38 @@ import os
 import time
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
+from pathlib import Path
 
 import numpy as np
 
 from .. import robots
+from ..files import write_csv
 from ..planning.point_to_point import plan_point_to_point
+from ..runs.manifest import manifest, write_json
+from ..runs.points import bar
 from ..runs.sweeps import sweep
+from ..text import in_columns
 
 HEAD = ("executor", "plans", "failed", "seconds", "speed-up", "processor seconds", "over serial", "seconds of points")
 WAYS = ("serial", "processes:2", "dask:2", "dask, one worker of two threads")
 APART = "two whole sweeps at once"
+CAPTIONS = {
+    "executors.csv": "A sweep of plans by each executor: seconds, processor time of all processes, ratios to serial.",
+}
+
+
+def run(out, quick=False, progress=None):
+    """Measure executors.csv and manifest.json into the folder `out`; returns the table as a text.
+
+    quick: few plans. progress: show a bar on stderr; default on a terminal only.
+    """
+    with bar(progress, len(WAYS) + 1, "sweep_speed", " executors") as shown:
+        rows = speeds(quick, shown)
+    table = [HEAD, *([row[k] for k in HEAD] for row in rows)]
+    write_csv(Path(out) / "executors.csv", table)
+    command = ["oc-dyn", "study", "sweep_speed", *(["--quick"] if quick else []), "--out", out]
+    write_json(Path(out) / "manifest.json", manifest(command, executors=rows))
+    return in_columns(table)
 
 
 def speeds(quick=False, shown=None):

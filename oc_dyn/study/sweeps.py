@@ -1,11 +1,10 @@
-"""Sweeps that are killed: no wrong number, no lost row; and how fast sweeps of plans are by each executor.
+"""Sweeps that are killed: no wrong number, no lost row.
 
 A sweep runs again and again into one folder. Each time it is killed, interrupted, loses a worker or its disk, or meets
 another one that writes to the same file; and before it starts again the order of its grid, its function or the version
 of the package may be another. After every such event all rows in its database are compared with what the function gives
 exactly, and with the rows that were there before; in the end the sweep runs through, and all its results are compared.
-A second table counts what a sweep asks of the database and how long it takes, over the number of points; a third one
-compares executors, see sweep_speed.
+A second table counts what a sweep asks of the database and how long it takes, over the number of points.
 """
 
 import json
@@ -27,7 +26,6 @@ from ..runs.manifest import manifest, write_json
 from ..runs.points import bar as _bar
 from ..runs.sweeps import sweep
 from ..store import Store
-from .sweep_speed import HEAD, WAYS, speeds
 
 KINDS = ("parent", "worker", "full disk", "two at once", "order", "version", "function", "Ctrl-C")
 MORE, PER_FOLDER = 12, 10  # points that come with every event, events of one folder
@@ -47,7 +45,6 @@ _HEAD = (
 CAPTIONS = {
     "kills.csv": "Every event: what happened, how long after the first new row (or the begin), rows before and after.",
     "linear.csv": "Statements of SQL and seconds of a sweep, and of one that finds all done, by number of points.",
-    "executors.csv": "A sweep of plans by each executor: seconds, and processor time of all processes; against serial.",
 }
 
 VICTIM = """
@@ -82,31 +79,24 @@ if __name__ == "__main__":
 def run(out, quick=False, progress=None, kills=None, seed=0):
     """Kill and compare; returns the report as a text.
 
-    out: folder for kills.csv, linear.csv, executors.csv and manifest.json. quick: few events. kills: how many, by
+    out: folder for kills.csv, linear.csv and manifest.json. quick: few events. kills: how many, by
     default 100. seed: of the kinds of events and their times. Needs signals of POSIX.
     """
     out, kills = Path(out), kills or (8 if quick else 100)
-    with _bar(progress, kills + len(WAYS) + 1, "sweeps", " events") as shown:
-        executors = speeds(quick, shown)
+    with _bar(progress, kills, "sweeps", " events") as shown:
         events = killed(kills, seed, shown)
         sizes = linear(SIZES[:1] if quick else SIZES)
     write_csv(out / "kills.csv", [_HEAD, *([row[k] for k in _HEAD] for row in events)])
     write_csv(out / "linear.csv", [list(sizes[0]), *([*row.values()] for row in sizes)])
-    write_csv(out / "executors.csv", [HEAD, *([row[k] for k in HEAD] for row in executors)])
     totals = {"wrong": sum(row["wrong"] for row in events), "lost": sum(row["lost"] for row in events)}
     command = ["oc-dyn", "study", "sweeps", *(["--quick"] if quick else []), "--out", out]
     counts = {kind: sum(row["kind"] == kind for row in events) for kind in KINDS}
-    facts = {"events": kills, "seed": seed, **totals, "by_kind": counts, "linear": sizes, "executors": executors}
+    facts = {"events": kills, "seed": seed, **totals, "by_kind": counts, "linear": sizes}
     write_json(out / "manifest.json", manifest(command, **facts))
     lines = [f"{kills} events, seed {seed}: {totals['wrong']} wrong numbers, {totals['lost']} lost rows", ""]
     lines += [f"{kind:14}{n:5}" for kind, n in counts.items()]
     lines += ["", "Statements of SQL per point, and seconds, over the number of points"]
     lines += [f"{r['points']:6}{r['statements'] / r['points']:8.2f}{r['seconds']:9.2f} s" for r in sizes]
-    lines += ["", f"{executors[0]['plans']} plans of the Panda under limits of the torque rate"]
-    lines += [
-        f"{r['executor']:34}{r['seconds']:8.2f} s{r['speed-up']:6.2f} times as fast, {r['over serial']:.2f} of the work"
-        for r in executors
-    ]
     return "\n".join(lines)
 
 

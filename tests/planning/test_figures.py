@@ -2,6 +2,7 @@
 
 import re
 from html.parser import HTMLParser
+from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
@@ -53,6 +54,28 @@ def nearest(hexes, who):
     points = lab(hexes, who)
     apart = np.linalg.norm(points[:, None] - points[None], axis=2)
     return apart[np.triu_indices(len(points), 1)].min()
+
+
+def test_all_figures_are_made_in_the_one_style():
+    package = Path(drawing.__file__).parent
+    texts = {p.relative_to(package).as_posix(): p.read_text(encoding="utf-8") for p in package.rglob("*.py")}
+    drawn = [name for name, text in texts.items() if "import Figure\n" in text and "matplotlib.figure" in text]
+    assert len(drawn) > 10
+    assert [name for name in drawn if name != "types.py" and "styled(" not in texts[name]] == []
+
+
+def test_colours_that_nobody_names_are_those_of_the_style():
+    from matplotlib.colors import to_hex
+    from matplotlib.figure import Figure
+
+    with drawing.styled():
+        axes = Figure().subplots()
+        found = [axes.plot([0, 1])[0] for _ in range(9)]
+        second = to_hex("C1")
+    assert [to_hex(x.get_color()).upper() for x in found[:7]] == list(drawing.COLORS)
+    assert [x.get_linestyle() for x in found[6:]] == ["-", "--", "--"]
+    assert second.upper() == drawing.COLORS[1]
+    assert drawing.mark(6) != drawing.mark(7)
 
 
 @pytest.mark.parametrize("who", SEEN)

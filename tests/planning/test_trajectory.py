@@ -137,6 +137,23 @@ def test_report_against_other_limits(motion):
     assert motion.check(limits=one_sided).worst == pytest.approx(1 + motion.q.max() + 0.6)
 
 
+@pytest.mark.parametrize("rate", [-2.0, 2.0])
+def test_limits_of_constants_are_those_of_their_side(rate):
+    pieces = np.zeros((1, 4, 1))
+    pieces[0, 1] = rate
+    steady = Trajectory([0.0, 1.0], pieces, joints=("a",), units=("rad",), limits=Limits(("a",), v=(-4.0, 5.0)))
+    (row,) = (r for r in steady.check().rows if r.quantity == "v")
+    assert (row.value, row.limit) == (rate, 5.0 if rate > 0 else -4.0)
+    assert row.share == pytest.approx(row.value / row.limit)
+
+
+@pytest.mark.parametrize("q, limit", [((-np.inf, 1.0), 1.0), ((-1.0, np.inf), -1.0)])
+def test_one_limit_of_a_joint_at_rest_is_told(q, limit):
+    still = Trajectory([0.0, 1.0], np.zeros((1, 4, 1)), joints=("a",), units=("rad",), limits=Limits(("a",), q=q))
+    (row,) = (r for r in still.check().rows if r.quantity == "q")
+    assert (row.value, row.limit) == (0.0, limit)
+
+
 def test_report_sees_a_jump_between_samples(arm):
     # a jerk impulse in a piece shorter than the sampling step, and a step of the velocity
     pieces = np.zeros((3, 4, 2))

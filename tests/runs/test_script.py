@@ -8,6 +8,7 @@ import pytest
 from clones import clone
 
 import oc_dyn as od
+from oc_dyn import drawing
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,8 @@ def solve(run, cfg):
     with run.figure("three.png", "a", "b", "c", columns=2) as axes:
         assert len(axes) == 3
     with run.figure("one.png", "alone") as axis:
-        axis.plot([0, 1])
+        (line,) = axis.plot([0, 1])
+        assert line.get_color() == drawing.COLORS[0]
 
 
 main = od.script(solve, Config(), quick={"size": 2})

@@ -13,7 +13,7 @@ from ...identification.estimate import consistent_parameters
 from ...identification.physical import nearest_physical
 from ...model.inertia import Inertia
 from ...model.read_only import ReadOnlyArrays
-from ...model.robot import Robot, assemble
+from ...model.robot import Robot, assemble, kept
 from ...text import terminal
 from ...types import Array
 from ..model import ElasticRobot
@@ -154,8 +154,7 @@ def _with_parameters(robot: Robot, parameters: Array) -> Robot:
     new = assemble(
         robot.name, links, raw, gravity=robot.gravity, floating_base=floating, lock=held, collisions=robot.collisions
     )
-    kept = ("velocity_limits", "report", "snap_angles", "may_touch", "folder")
-    return replace(new, **{name: getattr(robot, name) for name in kept})
+    return replace(new, **kept(robot))
 
 
 def _plus(inertia: Inertia | None, change: Array) -> Inertia:

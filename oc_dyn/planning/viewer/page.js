@@ -2,7 +2,8 @@
 // Draws the robots of #data, moves them, and plots shares of limits below. Matrices are column by column.
 const data = JSON.parse(document.getElementById("data").textContent);
 const $ = (id) => document.getElementById(id);
-const floats = (text) => new Float32Array(Uint8Array.from(atob(text), (c) => c.charCodeAt(0)).buffer);  // little-endian
+const bytes = (text) => Uint8Array.from(atob(text), (c) => c.charCodeAt(0)).buffer;  // little-endian
+const floats = (text) => new Float32Array(bytes(text));
 document.title = data.title;
 $("title").textContent = data.title;
 const motions = data.motions.map((m) => ({ ...m, poses: floats(m.poses), t: floats(m.t) }));
@@ -27,10 +28,10 @@ if (!gl) {
 }
 const VERTEX = `attribute vec3 p, n; uniform mat4 view, model; varying vec3 light;
 void main() { light = mat3(model) * n; gl_Position = view * model * vec4(p, 1.0); }`;
-const FRAGMENT = `precision mediump float; varying vec3 light; uniform vec4 color; uniform float flat_;
+const FRAGMENT = `precision mediump float; varying vec3 light; uniform vec4 color; uniform float flat_; uniform vec3 back;
 void main() { vec3 n = normalize(light + vec3(1e-9));
-  float s = 0.45 + 0.4 * max(dot(n, normalize(vec3(0.4, -0.5, 0.8))), 0.0) + 0.15 * max(dot(n, normalize(vec3(-0.6, 0.5, 0.3))), 0.0);
-  gl_FragColor = vec4(color.rgb * mix(s, 1.0, flat_), color.a); }`;
+  float s = 0.4 + 0.4 * max(dot(n, normalize(vec3(0.4, -0.5, 0.8))), 0.0) + 0.4 * abs(dot(n, back));
+  gl_FragColor = vec4(min(color.rgb * mix(s, 1.0, flat_), 1.0), color.a); }`;
 
 function compiled(kind, text) {
   const shader = gl.createShader(kind);
@@ -47,15 +48,15 @@ if (gl) {
   gl.attachShader(program, compiled(gl.FRAGMENT_SHADER, FRAGMENT));
   gl.linkProgram(program);
   gl.useProgram(program);
-  for (const name of ["view", "model", "color", "flat_"]) at[name] = gl.getUniformLocation(program, name);
+  for (const name of ["view", "model", "color", "flat_", "back"]) at[name] = gl.getUniformLocation(program, name);
   for (const name of ["p", "n"]) at[name] = gl.getAttribLocation(program, name);
 }
 
 // corners of triangles, each with the normal of its triangle
 function solid(surface) {
-  const points = floats(surface.points), out = new Float32Array(surface.faces.length * 6);
-  for (let k = 0; k < surface.faces.length; k += 3) {
-    const [a, b, c] = [0, 1, 2].map((i) => points.slice(3 * surface.faces[k + i], 3 * surface.faces[k + i] + 3));
+  const points = floats(surface.points), faces = new Uint32Array(bytes(surface.faces)), out = new Float32Array(faces.length * 6);
+  for (let k = 0; k < faces.length; k += 3) {
+    const [a, b, c] = [0, 1, 2].map((i) => points.subarray(3 * faces[k + i], 3 * faces[k + i] + 3));
     const u = b.map((x, i) => x - a[i]), v = c.map((x, i) => x - a[i]);
     const n = [u[1] * v[2] - u[2] * v[1], u[2] * v[0] - u[0] * v[2], u[0] * v[1] - u[1] * v[0]];
     const size = Math.hypot(...n) || 1;
@@ -107,9 +108,9 @@ function view(aspect) {
   const seen = [];
   for (let j = 0; j < 3; j++) seen.push(right[j], up[j], back[j], 0);
   seen.push(-dot(right, eye), -dot(up, eye), -dot(back, eye), 1);
-  const f = 1 / Math.tan(0.35), near = away / 100, farthest = away * 20;
+  const f = Math.min(1, aspect) / Math.tan(0.35), near = away / 100, farthest = away * 20;
   const lens = [f / aspect, 0, 0, 0, 0, f, 0, 0, 0, 0, (farthest + near) / (near - farthest), -1, 0, 0, (2 * farthest * near) / (near - farthest), 0];
-  return { matrix: product(lens, seen), right, up };
+  return { matrix: product(lens, seen), right, up, back };
 }
 
 const held = new Map();
@@ -141,7 +142,7 @@ $("home").addEventListener("click", () => { camera = structuredClone(home); dirt
 
 let now = 0, playing = end > 0, dirty = true, last = null;
 $("time").max = end;
-$("play").disabled = $("time").disabled = !(end > 0);
+$("bar").classList.toggle("still", !(end > 0));
 const label = () => { $("play").textContent = playing ? "pause" : "play"; };
 $("play").addEventListener("click", () => { if (!playing && now >= end) now = 0; playing = !playing; last = null; label(); });
 $("time").addEventListener("input", (e) => { now = Number(e.target.value); playing = false; dirty = true; label(); });
@@ -170,7 +171,9 @@ function draw() {
   gl.enable(gl.DEPTH_TEST);
   gl.enable(gl.BLEND);
   gl.blendFunc(gl.SRC_ALPHA, gl.ONE_MINUS_SRC_ALPHA);
-  gl.uniformMatrix4fv(at.view, false, view(w / h).matrix);
+  const { matrix, back } = view(w / h);
+  gl.uniformMatrix4fv(at.view, false, matrix);
+  gl.uniform3fv(at.back, back);
   const thin = dark ? [0.32, 0.33, 0.36, 1] : [0.8, 0.81, 0.84, 1];
   put(drawn.grid, I, thin, 1);
   drawn.axes.forEach((axis, i) => put(axis, I, [0, 1, 2].map((j) => (i === j ? 0.85 : 0.15)).concat(1), 1));
@@ -202,6 +205,14 @@ const curves = motions.flatMap((m, i) => m.shares.map((s, k) => ({ name: (motion
 const COLORS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"], DASHES = [[], [6, 3], [2, 2], [8, 3, 2, 3]];
 if (!curves.length) $("shares").style.display = "none";
 
+// the plot's place on its board, and the legend's: beside it, or above it where that is narrow
+function places(w, h) {
+  const narrow = w < 560, columns = narrow ? Math.max(1, Math.floor((w - 54) / 110)) : 1;
+  const top = narrow ? 14 + 15 * Math.ceil(curves.length / columns) : 10;
+  const beside = (i) => (narrow ? [46 + 110 * (i % columns), 12 + 15 * Math.floor(i / columns)] : [w - 142, top + 8 + 15 * i]);
+  return { left: 46, top, right: narrow ? w - 12 : Math.max(60, w - 150), bottom: h - 24, beside };
+}
+
 function plot() {
   const board = $("shares"), ratio = window.devicePixelRatio || 1;
   const [w, h] = [board.clientWidth, board.clientHeight];
@@ -210,7 +221,7 @@ function plot() {
   const pen = board.getContext("2d"), ink = getComputedStyle(document.body).color;
   pen.setTransform(ratio, 0, 0, ratio, 0, 0);
   pen.clearRect(0, 0, w, h);
-  const [left, top, right, bottom] = [46, 10, Math.max(60, w - 150), h - 24];
+  const { left, top, right, bottom, beside } = places(w, h);
   const high = 1.15, X = (t) => left + ((right - left) * t) / (end || 1), Y = (y) => bottom - ((bottom - top) * Math.min(y, high)) / high;
   pen.font = "12px system-ui, sans-serif";
   pen.fillStyle = pen.strokeStyle = ink;
@@ -231,16 +242,16 @@ function plot() {
     pen.beginPath();
     for (let k = 0; k < c.t.length; k++) if (Number.isFinite(c.y[k])) pen.lineTo(X(c.t[k]), Y(c.y[k]));
     pen.stroke();
-    const y = top + 8 + 15 * i;
-    if (y < bottom + 8) { pen.beginPath(); pen.moveTo(right + 8, y - 4); pen.lineTo(right + 30, y - 4); pen.stroke(); pen.fillText(c.name, right + 36, y); }
+    const [x, y] = beside(i);
+    if (y < bottom + 8) { pen.beginPath(); pen.moveTo(x, y - 4); pen.lineTo(x + 22, y - 4); pen.stroke(); pen.fillText(c.name, x + 28, y); }
   });
   pen.setLineDash([]);
   pen.strokeStyle = ink;
   pen.beginPath(); pen.moveTo(X(now), top); pen.lineTo(X(now), bottom); pen.stroke();
 }
 $("shares").addEventListener("pointerdown", (e) => {
-  const w = $("shares").clientWidth;
-  now = Math.max(0, Math.min(end, ((e.offsetX - 46) / (Math.max(60, w - 150) - 46)) * end));
+  const { left, right } = places($("shares").clientWidth, $("shares").clientHeight);
+  now = Math.max(0, Math.min(end, ((e.offsetX - left) / (right - left)) * end));
   playing = false; dirty = true; label();
 });
 

@@ -19,6 +19,8 @@ _BOX = (  # corners as x, y, z count
     (2, 3, 7), (2, 7, 6), (0, 2, 6), (0, 6, 4), (1, 5, 7), (1, 7, 3),
 )  # fmt: skip
 
+_CELLS = (512, 256, 192, 128, 96, 64, 48, 32, 24, 16, 12, 8)  # of a grid in which near points become one
+
 Triangles = tuple[Array, Array]  # vertices (n, 3) [m], their indices (m, 3), outward by the right-hand rule
 
 
@@ -118,6 +120,24 @@ def _turned(points: Array, face: Any, outward: Array) -> tuple[int, int, int]:
     """The corners in the order that looks outward."""
     i, j, k = (int(x) for x in face)
     return (i, j, k) if np.cross(points[j] - points[i], points[k] - points[i]) @ outward >= 0 else (i, k, j)
+
+
+def simplified(points: Array, faces: Array, most: int) -> Triangles:
+    """The surface with about `most` triangles at most: points in a cell of a grid become their mean, in the finest grid
+    that does."""
+    if len(faces) <= most:
+        return points, faces
+    corner, size = points.min(axis=0), max(float(np.ptp(points, axis=0).max()), 1e-12)
+    for cells in _CELLS:
+        cell = np.minimum((points - corner) * (cells / size), cells - 1).astype(int)
+        _, where = np.unique(cell, axis=0, return_inverse=True)
+        where = where.reshape(-1)
+        kept = where[faces]
+        kept = kept[(kept[:, 0] != kept[:, 1]) & (kept[:, 1] != kept[:, 2]) & (kept[:, 2] != kept[:, 0])]
+        if len(kept) <= most:
+            break
+    counts = np.bincount(where)
+    return np.column_stack([np.bincount(where, x) / counts for x in points.T]), kept
 
 
 def along(start: Array, end: Array) -> Array:

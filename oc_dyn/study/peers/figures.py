@@ -3,6 +3,8 @@
 import numpy as np
 from matplotlib.figure import Figure
 
+from ...drawing import styled
+
 _SHORT = {
     "inverse_dynamics": "inverse\ndynamics",
     "forward_dynamics": "forward\ndynamics",
@@ -15,6 +17,7 @@ _SHORT = {
 }
 
 
+@styled()
 def plot(counts, ratios, beside, path):
     """Our instructions over those of the best peer; our time over that of Pinocchio's routines, and of MuJoCo's."""
     rows = 1 + bool(ratios) + bool(beside)

@@ -2,10 +2,13 @@
 
 from matplotlib.figure import Figure
 
+from ...drawing import styled
+
 _COLOURS = {"crocoddyl": "C1", "oc_dyn": "C0"}
 _MARKS = {(library, success): "full" if success else "none" for library in _COLOURS for success in (True, False)}
 
 
+@styled()
 def plot(rows, path):
     """Bars of the median time to solve, by case; below, what it takes over how far velocities pass their bound."""
     cases = list(dict.fromkeys(row["case"] for row in rows))
