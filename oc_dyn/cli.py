@@ -555,7 +555,7 @@ def _add_study(commands):
     sub.add_argument("--executor", default="serial", metavar="WHERE", help=help)
     help = "an earlier checkout of the repository to measure beside this one (studies of waiting times; embedded)"
     sub.add_argument("--against", metavar="FOLDER", help=help)
-    help = "measure only what has one of these texts in its name, semicolons between them (waiting times; all)"
+    help = "measure only what has one of these texts in its name, semicolons between them (planning, tasks, all, ...)"
     sub.add_argument("--only", metavar="TEXTS", help=help)
     sub.add_argument("--out", metavar="DIR", help="folder for the results (results/NAME; quick: results/quick/NAME)")
     help = "write report.html, one page of all tables and figures; measures only if the folder has no results"

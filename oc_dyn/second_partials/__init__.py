@@ -172,6 +172,7 @@ from . import (  # noqa: E402  registers the methods
     chain_rule,
     compact,
     composite,
+    forward_chain_rule,
     forward_composite,
     forward_spatial_vector,
     hybrid,

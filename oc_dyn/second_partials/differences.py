@@ -11,14 +11,14 @@ from ..model.robot import tangent_map
 from .bicomplex import bicomplex_function
 from .tensor import pairs
 
-_LETTERS = (("q", "q"), ("v", "v"), ("q", "v"), ("x", "q"))  # what the tensors are differentiated by, first and then
+LETTERS = (("q", "q"), ("v", "v"), ("q", "v"), ("x", "q"))  # what the tensors are differentiated by, first and then
 
 
 def from_values(f, model, q, v, x, W, step, places):
     """Tensors from values at points a `step` away along one direction or two; Singh et al. 2023, eqs. 55 and 56."""
     points, tensors = _Points(), []
-    for a, b in _LETTERS:
-        steps, entries = _numbered(model, a, b, places)
+    for a, b in LETTERS:
+        steps, entries = numbered(model, a, b, places)
         columns = []
         for j, k in steps:
             if (a, j) == (b, k):
@@ -29,7 +29,7 @@ def from_values(f, model, q, v, x, W, step, places):
             columns.append(column)
         tensors.append((columns, entries))
     values = points.call(f, model, (q, v, x), W, step)
-    return tuple(_placed(values @ points.weights(columns), entries, places) for columns, entries in tensors)
+    return tuple(placed(values @ points.weights(columns), entries, places) for columns, entries in tensors)
 
 
 def from_first_partials(first, model, q, v, x, W, step, places):
@@ -45,16 +45,17 @@ def from_first_partials(first, model, q, v, x, W, step, places):
     return tuple(ca.project(tensor, places) for tensor in tensors)
 
 
-def from_bicomplex(f, model, q, v, x, W, step, places):
-    """Tensors from values a `step` away along two imaginary units: exact to rounding; eq. 54."""
+def from_bicomplex(f, model, q, v, x, W, step, places, cut=lambda f: f):
+    """Tensors from values a `step` away along two imaginary units: exact to rounding; eq. 54. cut: applied to the
+    Function that is called."""
     inputs = [q, v, x, *(W or [])]
     symbols = [ca.SX.sym("x", *value.shape) for value in inputs]
     whole = ca.Function("f", [_stacked(symbols)], [f(*symbols)], {"cse": True})
     along, bend = _moves(model)(q)
     start, size = _stacked(inputs), sum(value.numel() for value in inputs)
     first, second, both, entries, count = [], [], [], [], []
-    for a, b in _LETTERS:
-        steps, where = _numbered(model, a, b, places)
+    for a, b in LETTERS:
+        steps, where = numbered(model, a, b, places)
         first.append(_moved(model, a, [j for j, _ in steps], along, size))
         second.append(_moved(model, b, [k for _, k in steps], along, size))
         both.append(_bent(model, steps, bend, size) if a == b == "q" else ca.MX(size, len(steps)))
@@ -62,9 +63,9 @@ def from_bicomplex(f, model, q, v, x, W, step, places):
         count.append(len(steps))
     first, second, both = (ca.horzcat(*x) for x in (first, second, both))
     n = sum(count)
-    moved = bicomplex_function(whole).map(n)(ca.repmat(start, 1, n), step * first, step * second, step**2 * both)
+    moved = cut(bicomplex_function(whole)).map(n)(ca.repmat(start, 1, n), step * first, step * second, step**2 * both)
     parts = ca.horzsplit(moved[3] / step**2, [0, *np.cumsum(count).tolist()])  # (54)
-    return tuple(_placed(part, where, places) for part, where in zip(parts, entries, strict=True))
+    return tuple(placed(part, where, places) for part, where in zip(parts, entries, strict=True))
 
 
 class _Points:
@@ -101,7 +102,7 @@ class _Points:
         return ca.DM.triplet(rows, columns, ca.DM(values), model.robot.nv, len(self.points))
 
 
-def _numbered(model, a, b, places):
+def numbered(model, a, b, places):
     """([(j, k)], entries): the pairs of coordinates to differentiate by, and for every entry wanted its place in a
     matrix (nv, pairs)."""
     nv, number, entries = model.robot.nv, {}, []
@@ -114,7 +115,7 @@ def _numbered(model, a, b, places):
     return list(number), entries
 
 
-def _placed(values, entries, places):
+def placed(values, entries, places):
     """The tensor from values (nv, pairs)."""
     return ca.MX(places, ca.vec(values)[entries])
 

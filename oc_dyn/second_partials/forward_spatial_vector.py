@@ -33,7 +33,7 @@ def direct(model, order, q, v, T, W=None):
 
     Both terms by products of matrices.
     """
-    return _fdsva_so(model, q, v, T[0], W, idfoza=False, aza=False)
+    return fdsva_so(model, q, v, T[0], W, idfoza=False, aza=False)
 
 
 @_registered("spatial_vector_idfoza", "inner term by IDFOZA, outer by DTM", CANNOT)
@@ -42,7 +42,7 @@ def idfoza(model, order, q, v, T, W=None):
 
     Inner term by first partials at rest.
     """
-    return _fdsva_so(model, q, v, T[0], W, idfoza=True, aza=False)
+    return fdsva_so(model, q, v, T[0], W, idfoza=True, aza=False)
 
 
 @_registered("spatial_vector_aza", "inner term by DTM, outer by AZA", _NO_MIMIC)
@@ -51,7 +51,7 @@ def aza(model, order, q, v, T, W=None):
 
     Outer term by articulated bodies.
     """
-    return _fdsva_so(model, q, v, T[0], W, idfoza=False, aza=True)
+    return fdsva_so(model, q, v, T[0], W, idfoza=False, aza=True)
 
 
 @_registered("spatial_vector_idfoza_aza", "inner term by IDFOZA, outer by AZA", _NO_MIMIC)
@@ -60,28 +60,28 @@ def idfoza_aza(model, order, q, v, T, W=None):
 
     Both terms by recursions at rest.
     """
-    return _fdsva_so(model, q, v, T[0], W, idfoza=True, aza=True)
+    return fdsva_so(model, q, v, T[0], W, idfoza=True, aza=True)
 
 
-def _fdsva_so(model, q, v, tau, W, idfoza, aza):
-    """Figure 13 of the paper: inverse dynamics above, forward dynamics below.
+def fdsva_so(model, q, v, tau, W, idfoza, aza, cut=lambda f: f):
+    """Figure 13 of the paper: inverse dynamics above, forward dynamics below. cut: applied to the Functions called.
 
     Deviations: M^-1 and dv by factors of M, which also do mimic joints, where the paper has articulated bodies.
     """
     nv = model.robot.nv
     applied = W or []
     key = ("fdsva", model, W is not None)  # complete: the model does not change, and one robot may have several
-    first, second = cached(model.robot, key, lambda: (_first_order(model, W), _inverse_second(model, W)))
+    first, second = map(cut, cached(model.robot, key, lambda: (_first_order(model, W), _inverse_second(model, W))))
     dv, Minv, dv_q, dv_v = first(q, v, tau, *applied)
     qq, vv, qv, dM = second(q, v, dv, *applied)
     if idfoza:  # (52)
-        at_rest = _mass_partials(model).map(nv)
+        at_rest = cut(_mass_partials(model)).map(nv)
         by_q, by_v = (at_rest(ca.repmat(q, 1, nv), x) for x in (dv_q, dv_v))  # (i, k) of column j, side by side
         by_q, by_v = (ca.vertcat(*ca.horzsplit(x, nv)) for x in (by_q, by_v))  # (i, j, k)
     else:
         by_q, by_v = (_times(dM, x) for x in (dv_q, dv_v))
     if aza:  # (50)
-        solve = _articulated(model).map(nv * nv)
+        solve = cut(_articulated(model)).map(nv * nv)
 
         def outer(inner):
             columns = ca.reshape(ca.densify(inner), nv, nv * nv)
@@ -109,7 +109,7 @@ def _swapped(tensor):
     """The tensor with its second and third axes exchanged."""
     nv = tensor.shape[1]
     places = [i + nv * k + nv * nv * j for k in range(nv) for j in range(nv) for i in range(nv)]
-    return ca.reshape(ca.vec(ca.densify(tensor))[places], nv * nv, nv)
+    return ca.reshape(ca.vec(tensor)[places], nv * nv, nv)  # zeros that the tree makes stay structural
 
 
 def _symbols(model, W, *names):

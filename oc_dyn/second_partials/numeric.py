@@ -46,7 +46,7 @@ def finite_difference_1(model, forward, q, v, x, W, places, step=FIRST_STEP):
 @_registered("finite_difference_2", f"{_APPENDIX}, eq. 57: central differences of first partials", tolerance=1e-7)
 def finite_difference_2(model, forward, q, v, x, W, places, step=SECOND_STEP):
     """Central differences of the default method's first partials."""
-    return from_first_partials(_first_partials(model, forward, W), model, q, v, x, W, step, places)  # (57)
+    return from_first_partials(first_partials(model, forward, W), model, q, v, x, W, step, places)  # (57)
 
 
 @_registered("bicomplex", f"{_APPENDIX}, eq. 54; Lantoine, Russell and Dargent 2012")
@@ -72,7 +72,7 @@ def dynamics(model, forward, W):
     return ca.Function("dynamics", [q, v, x, *applied], [ca.densify(y)], {"cse": True})
 
 
-def _first_partials(model, forward, W):
+def first_partials(model, forward, W):
     """casadi.Function (q, v, x[, W]) -> (nv nv, 3): partials by q, v and x, by their default method."""
     (q, v, x), applied = _symbols(model, W)
     quantity = f"{'forward' if forward else 'inverse'}_dynamics_partials"
@@ -88,5 +88,5 @@ def _first_partials(model, forward, W):
 def _mass_inverse(model, W):
     """casadi.Function (q, v, tau[, W]) -> M^-1."""
     (q, v, x), applied = _symbols(model, W)
-    Minv = ca.reshape(_first_partials(model, True, W)(q, v, x, *applied)[:, 2], model.robot.nv, model.robot.nv)
+    Minv = ca.reshape(first_partials(model, True, W)(q, v, x, *applied)[:, 2], model.robot.nv, model.robot.nv)
     return ca.Function("mass_inverse", [q, v, x, *applied], [Minv])

@@ -1,27 +1,29 @@
 """Second partials over the number of bodies: slopes of time and instructions, size of the code, and differences.
 
-Singh, Russell and Wensing 2023, Table III and figures 7 to 9 (inverse dynamics), 16 and 17, 20 (forward dynamics): time
-is fitted by log(t) = A log(N) + B. Here t are microseconds of CasADi's virtual machine, so that B is another one than
-that of the paper's Fortran, and instructions, the same everywhere. Figures 14, 15 and 18, the parts of second partials
-of forward dynamics, are in singh_parts; 10 and 19, times of robots, in singh_programs. The four error metrics of
-inverse dynamics are the study second_order.
+Singh, Russell and Wensing 2023, Table III and figures 7 to 9 (inverse dynamics): time is fitted by log(t) = A log(N) +
+B. Here t are microseconds of CasADi's virtual machine, so that B is another one than that of the paper's Fortran, and
+instructions, the same everywhere. Figures 14, 15 and 18, the parts of second partials of forward dynamics, are in
+singh_parts; 16, 17 and 20, all ways to them, in singh_forward; 10 and 19, times of robots, in singh_programs. The four
+error metrics of inverse dynamics are the study second_order.
 """
 
+from functools import partial
 from pathlib import Path
 
 import casadi as ca
 import numpy as np
 
 from .. import robots
+from ..files import read_json
 from ..function import function
 from ..registry import get_method
 from ..runs.manifest import manifest, write_json
 from ..runs.points import bar, fill
 from ..runs.stored_table import StoredTable
-from . import singh_parts, singh_programs
+from . import apart, singh_forward, singh_parts, singh_programs
 from .functions import random_ports, summary
 from .native import interpreted
-from .second_order import FORWARD, INVERSE, METRICS, metrics
+from .second_order import FORWARD, INVERSE
 
 MOST = {  # ways, and the numbers of bodies up to which they are built in seconds
     INVERSE: {
@@ -47,67 +49,137 @@ PUBLISHED = {  # Table III: (A of chains, A of trees)
 KINDS, SIZES, QUICK = ("chain", "tree"), (2, 4, 6, 8, 12, 16, 24, 32), (2, 3, 4)
 ROUNDS, CALLS = 15, 4
 FIRST = 4  # bodies from which on slopes are fitted: before, joints near the base save too much
-REFERENCE = "ad_pure"  # of forward dynamics: AD of AD
 
 
-def run(out, quick=False, progress=None, executor="serial"):
+def run(out, quick=False, progress=None, executor="serial", only=None):
     """Measure, fit and draw; returns the report as a text.
 
-    out: folder for sizes.csv, differences.csv (rows that the same code left there are not measured again), times.csv,
-    slopes.csv, singh.png; terms.csv, term_times.csv, breakdown.csv, terms.png; robots.csv, programs.csv, programs.png;
-    manifest.json. quick: up to four bodies, one robot. executor: where Functions are built, counted and compared; times
-    are measured here.
+    out: folder for sizes.csv, times.csv, slopes.csv, singh.png (rows that the same code left there are not measured
+    again); terms.csv, term_times.csv, breakdown.csv, terms.png; forward.csv, forward_times.csv, forward_slopes.csv,
+    forward.png; robots.csv, programs.csv, programs.png; manifest.json. quick: up to four bodies,
+    one robot. executor: where Functions are built, counted and compared; times are measured here. only: texts with
+    semicolons between them, one of which is in the name of a part, one of parts(); what the others left there stays.
+    Raises ShapeError where no part is left.
     """
-    from .paper_figures import plot_series
+    out = Path(out)
+    every = parts(quick)
+    chosen = apart.chosen_of(list(every), only, str)
+    told = []
+    with bar(progress, sum(every[name][0] for name in chosen), "singh") as shown:
+        for number, name in enumerate(chosen):
+            lines, found = every[name][1](out, quick, executor, shown)
+            told += [*lines, ""] if lines else []
+            of = manifest(apart.typed("singh", out, quick, only=only))
+            facts = (_facts(out) if only or number else {}) | found
+            facts["parts"] = facts.get("parts", {}) | {name: {k: of[k] for k in ("command", "date", "git")}}
+            write_json(out / "manifest.json", manifest(of["command"], **facts))
+    if any("forward" in name for name in chosen):
+        told += singh_forward.finish(out, quick)
+    return "\n".join(told)
 
-    out, sizes = Path(out), QUICK if quick else SIZES
-    plan = [
+
+def _facts(out):
+    """What an earlier run left in the manifest."""
+    path = out / "manifest.json"
+    return {k: x for k, x in read_json(path).items() if k in _FACTS} if path.exists() else {}
+
+
+def _plan(quick):
+    """Points of sizes.csv and times.csv, a list of {key: value}."""
+    return [
         {"quantity": q, "robot": kind, "method": m, "bodies": n}
         for q, ways in MOST.items()
         for kind in KINDS
         for m, most in ways.items()
-        for n in sizes
+        for n in (QUICK if quick else SIZES)
         if n <= most
     ]
-    compared = [
-        {"robot": kind, "bodies": n, "method": m}
-        for kind in KINDS
-        for n in sizes
-        for m, most in MOST[FORWARD].items()
-        if n <= min(most, MOST[FORWARD][REFERENCE]) and m != REFERENCE
-    ]
-    keys = ("quantity", "robot", "method", "bodies")
-    table = StoredTable(out / "sizes.csv", keys, ("instructions", "bytes", "lines"))
-    differences = StoredTable(out / "differences.csv", ("robot", "bodies", "method"), METRICS)
-    more = sum(map(len, singh_parts.plans(quick))) + len(singh_programs.plan(quick))
-    with bar(progress, 2 * len(plan) + len(compared) + more, "singh") as shown:
-        counts = fill(table, plan, _size, executor, shown)
-        table.close(plan)
-        errors = fill(differences, compared, _difference, executor, shown)
-        differences.close(compared)
-        times = _times(out / "times.csv", plan, quick, shown)
-        terms, clock, shares = singh_parts.measure(out, quick, executor, shown)
-        counted = singh_programs.count(out, quick, executor, shown)
-        programs = singh_programs.measure(out, quick, shown)
+
+
+def _run_sizes(out, quick, executor, shown):
+    from .paper_figures import plot_series
+
+    plan = _plan(quick)
+    table = StoredTable(
+        out / "sizes.csv", ("quantity", "robot", "method", "bodies"), ("instructions", "bytes", "lines")
+    )
+    counts = fill(table, plan, _size, executor, shown)
+    table.close(plan)
+    times = _times(out / "times.csv", plan, quick, shown)
     slopes = _slopes(out / "slopes.csv", counts, times, 2 if quick else FIRST)
     plot_series(_panels(counts, times), out / "singh.png", _TITLE)
+    return report(slopes, counts), {"slopes": slopes, "slopes_from_bodies": FIRST}
+
+
+def _run_terms(out, quick, executor, shown):
+    from .paper_figures import plot_series
+
+    terms, clock, shares = singh_parts.measure(out, quick, executor, shown)
     plot_series(singh_parts.panels(terms, clock, shares), out / "terms.png", singh_parts.TITLE)
-    singh_programs.plot(programs, out / "programs.png")
     crossed = singh_parts.crossovers(terms, clock)
-    command = ["oc-dyn", "study", "singh", *(["--quick"] if quick else []), "--out", out]
-    write_json(out / "manifest.json", manifest(command, slopes=slopes, slopes_from_bodies=FIRST, crossovers=crossed))
-    told = [report(slopes, counts, errors), "", *singh_parts.report(terms, shares, crossed), ""]
-    return "\n".join([*told, *singh_programs.report(programs, counted)])
+    return singh_parts.report(terms, shares, crossed), {"crossovers": crossed}
 
 
+def _run_forward(of, out, quick, executor, shown):
+    singh_forward.measure(out, quick, of, executor, shown)
+    return [], {}
+
+
+def _run_times(compiled, of, out, quick, executor, shown):
+    singh_forward.measure_times(out, quick, of, compiled, shown)
+    return [], {}
+
+
+def _run_count(name, out, quick, executor, shown):
+    return singh_programs.report_counts(singh_programs.count(out, quick, name, executor, shown)), {}
+
+
+def _run_robot(name, out, quick, executor, shown):
+    programs, every = singh_programs.measure(out, quick, name, shown)
+    singh_programs.plot(every, out / "programs.png")
+    return singh_programs.report(programs), {}
+
+
+def parts(quick):
+    """{name: (steps of the bar, what measures it)}."""
+    return {
+        "sizes": (2 * len(_plan(quick)), _run_sizes),
+        "terms": (sum(map(len, singh_parts.plans(quick))), _run_terms),
+        **_of_sizes("forward", singh_forward.plan(quick), _run_forward),
+        **_of_sizes("time of forward", singh_forward.plan_timed(quick), partial(_run_times, False)),
+        **_of_sizes("compiled forward", singh_forward.plan_compiled(quick), partial(_run_times, True)),
+        **_of_robots("count", singh_programs.counted(quick), _run_count),
+        **_of_robots("robot", singh_programs.plan(quick), _run_robot),
+    }
+
+
+def _of_sizes(what, points, run_one):
+    of = singh_forward.groups(points)
+    return {f"{what} {kind} {n}": (steps, partial(run_one, (kind, n))) for (kind, n), steps in of.items()}
+
+
+def _of_robots(what, points, run_one):
+    names = [keys["robot"] for keys in points]
+    return {f"{what} {name}": (names.count(name), partial(run_one, name)) for name in dict.fromkeys(names)}
+
+
+_FACTS = ("slopes", "slopes_from_bodies", "crossovers", "parts")
 CAPTIONS = {
     "singh.png": "Instructions and times of second partials over the number of bodies; full: chains, dashed: trees.",
     "terms.png": "Terms of the second partials of forward dynamics, by products of matrices and by recursions, and "
     "what share its parts have (figures 14, 15, 18).",
+    "forward.png": "Second partials of forward dynamics by every way: operations, times, both over those of the "
+    "paper's algorithm, and errors (figures 16, 17, 20).",
     "programs.png": "Second partials of robots as machine code and in the virtual machine, beside AD (figures 10, 19).",
     "slopes.csv": "Fits of log(t) = A log(N) + B, and A as published (Table III).",
     "sizes.csv": "Instructions, bytes and lines of C.",
-    "differences.csv": "The four error metrics of second partials of forward dynamics, against AD of AD (figure 20).",
+    "forward.csv": "Arithmetic operations of second partials of forward dynamics by every way (figure 16), and four "
+    "metrics of the error against the bicomplex step (figure 20).",
+    "forward_compiled.csv": "Their times as machine code; ratios likewise.",
+    "forward_times.csv": "Their times in CasADi's virtual machine; ratios are to spatial_vector, the paper's algorithm "
+    "(figures 16, 17).",
+    "forward_slopes.csv": "Fits of log(y) = A log(N) + B, y their operations or steady times, and the paper's leading "
+    "power.",
     "terms.csv": "Arithmetic operations of the inner and the outer term by every way.",
     "term_times.csv": "Their times; ratios are to dense products.",
     "breakdown.csv": "Operations and times of the parts of second partials of forward dynamics.",
@@ -134,14 +206,6 @@ def _size(quantity, robot, method, bodies):
 
 def _built(quantity, robot, method, bodies):
     return function(robots.by_name(f"{robot}:{bodies}"), quantity, method=method, name="second_partials")
-
-
-def _difference(robot, bodies, method):
-    """The four metrics of a way to second partials of forward dynamics, against AD of AD."""
-    r = robots.by_name(f"{robot}:{bodies}")
-    q, (v, tau) = r.random_configuration(bodies), np.random.default_rng(bodies).normal(size=(2, bodies))
-    got, want = ([np.array(x) for x in function(r, FORWARD, method=m).call([q, v, tau])] for m in (method, REFERENCE))
-    return {k: f"{x:.3e}" for k, x in metrics(got, want).items()}
 
 
 def _times(path, plan, quick, shown):
@@ -224,8 +288,8 @@ def _panels(counts, times):
     return panels
 
 
-def report(slopes, counts, errors):
-    """The tables as a text."""
+def report(slopes, counts):
+    """The tables as lines of text."""
     names = ("largest", "A", "B", "unsteady", "published A", "A of instructions", "A of bytes")
     lines = [
         "Slopes: log(microseconds) = A log(N) + B; largest: bodies",
@@ -240,11 +304,4 @@ def report(slopes, counts, errors):
             row = [x for x in counts if (x["quantity"], x["method"], x["robot"]) == (quantity, m, "chain")][-1]
             told = f"{int(row['bytes']) / 1e6:8.2f} MB, {row['lines']} lines"
             lines.append(f"{quantity.split('_')[0]:9}{m:24}chain of {row['bodies']:>3}{told}")
-    lines += [
-        "",
-        "Second partials of forward dynamics against AD of AD: largest and root mean square, absolute, relative",
-    ]
-    for row in errors:
-        cells = "".join(f"{float(row[k]):10.1e}" for k in METRICS)
-        lines.append(f"{row['robot']:7}{row['bodies']:>4}  {row['method']:12}{cells}")
-    return "\n".join(lines)
+    return lines

@@ -35,6 +35,8 @@ from ..runs.stored_table import StoredTable
 from ..second_partials.forward_spatial_vector import _articulated, _mass_partials, _swapped, _times
 from .functions import TIMES, new_robot, random_ports, summary
 from .native import compiler, interpreted, times
+from .operation_counts import operations as operations_counted
+from .operation_counts import product_operations
 from .second_order import INVERSE
 
 TERMS = {
@@ -236,16 +238,16 @@ def operations(model, at, name, way):
     n, x = model.robot.nv, {k: ca.DM(v.sparsity(), 1) for k, v in stored(at, name, way).items()}
     if name == "mass":
         columns = _times(x["dM"], x["Minv"])
-        return _product(columns) + _applied(x["Minv"], columns)
+        return product_operations(columns) + _applied(x["Minv"], columns)
     if name == "inner":
         if way in ("idfoza", "idfoza_shared"):
             by_q = by_v = ca.DM.ones(n * n, n)
-            cost = 2 * n * operations_of(_mass_partials(model))
+            cost = 2 * n * operations_counted(_mass_partials(model))
             if way == "idfoza_shared":
                 cost = _shared(_several_mass_partials, model, 2 * n)
         else:
             by_q, by_v = (_times(x["dM"], x[k]) for k in ("dv_q", "dv_v"))
-            cost = _product(by_q) + _product(by_v)
+            cost = product_operations(by_q) + product_operations(by_v)
         by_q, by_v = (ca.DM(y.sparsity(), 1) for y in (by_q, by_v))
         sums = x["qq"] + by_q + ca.sparsify(_swapped(by_q)), x["qv"] + ca.sparsify(_swapped(by_v))
         return cost + sum(int(ca.sum1(ca.sum2(y))) - y.nnz() for y in sums)
@@ -255,30 +257,19 @@ def operations(model, at, name, way):
     if way == "aza_shared":
         return signs + _shared(_several_solutions, model, 3 * n * n)
     solve = _articulated(model) if way == "aza" else _solver(at)
-    return signs + 3 * n * n * operations_of(solve)
-
-
-def operations_of(f):
-    """Arithmetic operations of an SX Function."""
-    copies = ca.OP_INPUT, ca.OP_OUTPUT, ca.OP_CONST
-    return sum(f.instruction_id(k) not in copies for k in range(f.n_instructions()))
-
-
-def _product(counts):
-    """Operations of a product of which this was found with ones: multiplications, and one addition less an entry."""
-    return 2 * int(ca.sum1(ca.sum2(counts))) - counts.nnz()
+    return signs + 3 * n * n * operations_counted(solve)
 
 
 def _applied(Minv, tensor):
     """Operations of -(Minv times all columns of a tensor)."""
     n = Minv.shape[0]
     product = Minv @ ca.reshape(ca.DM(tensor.sparsity(), 1), n, n * n)
-    return _product(product) + product.nnz()
+    return product_operations(product) + product.nnz()
 
 
 def _shared(several, model, columns):
     """Operations for so many columns: what the second one adds, all others do too."""
-    one, two = (operations_of(several(model, k)) for k in (1, 2))
+    one, two = (operations_counted(several(model, k)) for k in (1, 2))
     return one + (columns - 1) * (two - one)
 
 
@@ -338,7 +329,7 @@ def _broken_down(kind, bodies, method, points, quick):
     first = function(robot, "forward_dynamics_partials", method=method, name="first")
     second = function(robot, INVERSE, method=method, name="second")
     terms = [term(model, at, name, "dtm_sparse") for name in PARTS[2:]]
-    counts = [operations_of(first), operations_of(second)]
+    counts = [operations_counted(first), operations_counted(second)]
     counts += [operations(model, at, name, "dtm_sparse") for name in PARTS[2:]]
     reads = random_ports(robot, [first, second])
     for f, name in zip(terms, PARTS[2:], strict=True):

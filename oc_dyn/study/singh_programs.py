@@ -1,35 +1,48 @@
 """Second partials of named robots: instructions, and times as machine code and in CasADi's virtual machine, against AD:
-figures 10 and 19 of Singh et al. 2023. The paper's robots are a double pendulum, UR3, HyQ, Atlas and Talos; counted
-here are the first, the Panda, UR5, HyQ, Talos, embedded ones, and a humanoid of as many degrees of freedom as Atlas.
+figures 10 and 19 of Singh et al. 2023. The paper's robots are a double pendulum, UR3, HyQ, Atlas and Talos; here are
+the first, the Panda, UR5, HyQ, Talos, embedded ones, and a humanoid of as many degrees of freedom as Atlas.
 
-ad is one Jacobian of first partials, those of the method composite: the paper takes its own first partials, too.
-ad_pure is AD of AD. spatial_vector is the paper's algorithm. Functions that call others have no instructions.
+spatial_vector is the paper's algorithm, IDSVA-SO and FDSVA-SO. ad is one Jacobian of first partials, those of the
+method composite; ad_of_theirs that of the paper's own first partials (IDSVA), which the paper takes. ad_pure is AD of
+AD. Functions that call others have no instructions.
 """
 
 import shutil
+from functools import lru_cache
 
+import casadi as ca
 import numpy as np
 
 from .. import robots
 from ..drawing import styled
+from ..model.canonical import canonical
+from ..model.robot import tangent_map
+from ..partials.spatial_vector import idsva
 from ..runs.points import fill
 from ..runs.stored_table import StoredTable
+from ..subexpressions import merged
+from . import singh_forward
 from .functions import TIMES, built, random_ports, summary
 from .native import interpreted, times
 from .second_order import FORWARD, INVERSE
 from .second_order import humanoid as large_humanoid
 from .second_order import robot as file_robot
 
+THEIRS = "ad_of_theirs"
 WAYS = {  # timed; the first one is the reference
-    INVERSE: ("ad", "spatial_vector", "composite", "compact"),
-    FORWARD: ("ad", "composite"),
+    INVERSE: ("ad", THEIRS, "spatial_vector", "composite", "compact"),
+    FORWARD: ("ad", "spatial_vector", "composite"),
 }
-COUNTED = {INVERSE: ("ad", "ad_pure", "spatial_vector", "composite"), FORWARD: WAYS[FORWARD]}
+COUNTED = {INVERSE: ("ad", THEIRS, "ad_pure", "spatial_vector", "composite"), FORWARD: ("ad", "composite")}
 LARGE = "humanoid_36"  # Atlas has 36 degrees of freedom
 ROBOTS, QUICK = ("double_pendulum", "panda", "quadruped", "humanoid", LARGE), ("double_pendulum",)
 MORE = ("ur5", "hyq", "talos")  # counted, where the wheel example-robot-data is installed
-LEFT_OUT = {(FORWARD, LARGE), (FORWARD, "talos")}  # 4 million instructions: 100 MB of C, hours of a compiler
 COMPILERS = ("gcc", "clang")
+LEFT_OUT = {  # 4 million instructions: 100 MB of C, hours of a compiler
+    *((FORWARD, name, m) for name in (LARGE, "talos") for m in ("ad", "composite")),
+    (LARGE, COMPILERS[1]),  # a compiler takes minutes
+    (LARGE, THEIRS),
+}
 FLAGS = ("-O3", "-march=native")
 MACHINE = "interpreted"  # CasADi's virtual machine
 _KEYS = ("quantity", "robot", "method", "by")
@@ -41,9 +54,20 @@ def plan(quick):
         {"quantity": quantity, "robot": name, "method": m, "by": by}
         for quantity, ways in WAYS.items()
         for name in (QUICK if quick else ROBOTS)
-        if (quantity, name) not in LEFT_OUT
         for by in (MACHINE, *installed())
         for m in ways
+        if not {(quantity, name, m), (name, by), (name, m)} & LEFT_OUT
+    ]
+
+
+def counted(quick):
+    """Points of robots.csv, likewise; robots whose files are missing are left out."""
+    return [
+        {"quantity": quantity, "robot": name, "method": m}
+        for quantity, ways in COUNTED.items()
+        for name in (QUICK if quick else (*ROBOTS, *(name for name in MORE if of_name(name))))
+        for m in ways
+        if (quantity, name, m) not in LEFT_OUT
     ]
 
 
@@ -52,19 +76,12 @@ def installed():
     return [name for name in COMPILERS if shutil.which(name)]
 
 
-def count(out, quick, executor="serial", shown=None):
-    """Rows of robots.csv: instructions."""
-    names = QUICK if quick else (*ROBOTS, *(name for name in MORE if of_name(name)))
-    points = [
-        {"quantity": quantity, "robot": name, "method": m}
-        for quantity, ways in COUNTED.items()
-        for name in names
-        if (quantity, name) not in LEFT_OUT
-        for m in ways
-    ]
+def count(out, quick, name, executor="serial", shown=None):
+    """Rows of robots.csv of a robot: instructions; rows of the others stay."""
+    points = counted(quick)
     table = StoredTable(out / "robots.csv", _KEYS[:3], ("dof", "instructions"), quick=quick)
-    rows = fill(table, points, _count, executor, shown)
-    table.close(points)
+    rows = fill(table, [keys for keys in points if keys["robot"] == name], _count, executor, shown)
+    singh_forward.close(table, points)
     return rows
 
 
@@ -76,41 +93,72 @@ def of_name(name):
 
 
 def _count(quantity, robot, method):
-    r = of_name(robot)
-    return {"dof": r.nv, "instructions": built(quantity, r, method=method).n_instructions()}
+    f = made(quantity, robot, method)
+    return {"dof": of_name(robot).nv, "instructions": f.n_instructions()}
 
 
-def measure(out, quick, shown):
-    """Rows of programs.csv."""
+def _instructions(f):
+    return f.n_instructions() if f.is_a("SXFunction") else ""  # not of what calls Functions
+
+
+@lru_cache(maxsize=8)  # complete: robots of these names are the same each time
+def made(quantity, name, method, parted=False):
+    """A Function that is measured, of the robot of a name, called as its method; parted: to be compiled."""
+    robot = of_name(name)
+    if method == THEIRS:
+        return _of_theirs(robot)
+    if quantity == FORWARD:
+        return singh_forward.built(robot, method, parted)
+    return built(quantity, robot, method=method, name=method)
+
+
+def _of_theirs(robot):
+    """casadi.Function (q, v, dv) -> second partials of inverse dynamics, one Jacobian of IDSVA's first partials."""
+    model = canonical(robot, regroup=True)
+    q, v, dv = (ca.SX.sym(*x) for x in (("q", robot.nq), ("v", robot.nv), ("dv", robot.nv)))
+    by_q, by_v, M = merged(list(idsva(model, q, v, dv)))
+    step = tangent_map(model.robot, q)
+    pairs = (by_q, q), (by_v, v), (by_q, v), (M, q)
+    qq, vv, qv, dM = (ca.jacobian(ca.vec(x), y) for x, y in pairs)
+    tensors = [qq @ step, vv, qv, dM @ step]
+    names = "d2tau_dqdq", "d2tau_dvdv", "d2tau_dqdv", "dM_dq"
+    return ca.Function(THEIRS, [q, v, dv], merged(tensors), ["q", "v", "dv"], names)
+
+
+def measure(out, quick, name, shown):
+    """Rows of programs.csv of a robot; rows of the others stay."""
     points = plan(quick)
     table = StoredTable(out / "programs.csv", _KEYS, ("dof", "instructions", *TIMES), quick=quick)
     table.begin()
-    for group in dict.fromkeys((keys["quantity"], keys["robot"], keys["by"]) for keys in points):
-        of = [keys for keys in points if (keys["quantity"], keys["robot"], keys["by"]) == group]
+    for group in dict.fromkeys((keys["quantity"], keys["by"]) for keys in points if keys["robot"] == name):
+        of = [keys for keys in points if (keys["quantity"], keys["by"], keys["robot"]) == (*group, name)]
         stored = [table.known(**keys) for keys in of]
         if None in stored:
-            stored = _timed(*group, quick)
+            stored = _timed(name, *group, [keys["method"] for keys in of], quick)
         for keys, row in zip(of, stored, strict=True):
             table.add(**{**row, **keys})
         shown.update(len(of))
-    table.close(points)
-    return table.rows
+    rows = list(table.rows)
+    singh_forward.close(table, points)
+    return rows, table.rows
 
 
-def _timed(quantity, name, by, quick):
-    """Rows of all methods, which take turns; ratios are to AD by the same compiler."""
+def _timed(name, quantity, by, ways, quick):
+    """Rows of all ways, which take turns; ratios are to AD by the same compiler, where there is AD."""
     robot = of_name(name)
-    made = [built(quantity, robot, method=m, name=m) for m in WAYS[quantity]]
-    ports, rounds = random_ports(robot, made), 5 if quick else 21
-    longest = interpreted(made, ports, rounds=1, calls=1).max()
+    functions = [made(quantity, name, m, parted=quantity == FORWARD and by != MACHINE) for m in ways]
+    ports, rounds = random_ports(robot, functions), 5 if quick else 21
+    longest = interpreted(functions, ports, rounds=1, calls=1).max()
     calls = int(np.clip(5e-3 / longest, 1, 40))
     if by == MACHINE:
-        seconds = interpreted(made, ports, rounds, calls)
+        seconds = interpreted(functions, ports, rounds, calls)
     else:
-        seconds = times(made, ports, rounds, 20 * calls, FLAGS, by, split=True)
-    counts = [f.n_instructions() if f.is_a("SXFunction") else "" for f in made]  # not of what calls Functions
-    rows = summary(seconds, [0] * len(made))
-    return [{"dof": robot.nv, "instructions": c, **row} for c, row in zip(counts, rows, strict=True)]
+        seconds = times(functions, ports, rounds, 20 * calls, FLAGS, by, split=True)
+    rows = [
+        {"dof": robot.nv, "instructions": _instructions(f), **row}
+        for f, row in zip(functions, summary(seconds, [0] * len(functions)), strict=True)
+    ]
+    return rows if ways[0] == WAYS[quantity][0] else [row | dict.fromkeys(("ratio", "low", "high"), "") for row in rows]
 
 
 @styled()
@@ -122,35 +170,43 @@ def plot(rows, path):
     figure.suptitle("Second partials of robots: times of a call (hatched: in CasADi's virtual machine)")
     for axes, (quantity, ways) in zip(figure.subplots(1, len(WAYS)), WAYS.items(), strict=True):
         of = [row for row in rows if row["quantity"] == quantity]
-        names = list(dict.fromkeys((row["robot"], row["dof"]) for row in of))
+        shown = list(dict.fromkeys((row["robot"], row["dof"]) for row in of))
         bars = list(dict.fromkeys((row["by"], row["method"]) for row in of))
         for number, (by, m) in enumerate(bars):
-            values = [float(row["microseconds"]) for row in of if (row["by"], row["method"]) == (by, m)]
-            places = np.arange(len(values)) + 0.8 * ((number + 0.5) / len(bars) - 0.5)
+            found = [row for row in of if (row["by"], row["method"]) == (by, m)]
+            values = [float(row["microseconds"]) for row in found]
+            places = np.array([shown.index((row["robot"], row["dof"])) for row in found], float)
+            places += 0.8 * ((number + 0.5) / len(bars) - 0.5)
             look = {"color": f"C{ways.index(m)}", "edgecolor": "white", "hatch": "//" if by == MACHINE else None}
             look["alpha"] = 0.6 if by == COMPILERS[1] else 1.0
             axes.bar(places, values, 0.8 / len(bars), label=f"{m}, {by}", **look)
-        axes.set_xticks(range(len(names)), [f"{name}\n({dof})" for name, dof in names], fontsize="small")
+        axes.set_xticks(range(len(shown)), [f"{name}\n({dof})" for name, dof in shown], fontsize="small")
         axes.set(title=quantity.replace("_", " "), ylabel="µs of a call", yscale="log")
         axes.grid(alpha=0.3, axis="y", which="both")
         axes.legend(fontsize="x-small", framealpha=0.5)
     figure.savefig(path, dpi=85)
 
 
-def report(rows, counts=()):
-    """The tables as lines of text."""
-    lines = ["Second partials of robots: instructions, and over those of AD of first partials"] if counts else []
+def report_counts(counts):
+    """The table as lines of text."""
+    lines = ["Second partials of robots: instructions, and over those of AD of first partials"]
     for row in counts:
         wanted = row["quantity"], row["robot"], "ad"
         (ad,) = (x for x in counts if (x["quantity"], x["robot"], x["method"]) == wanted)
         head = f"{row['quantity'].split('_')[0]:9}{row['robot']:16}{row['dof']:>3} dof  {row['method']:22}"
         lines.append(f"{head}{row['instructions']:>10}{int(row['instructions']) / int(ad['instructions']):7.2f}")
-    lines += [f"Second partials of robots: time of a call, and over that of AD by the same means ({' '.join(FLAGS)})"]
+    return lines
+
+
+def report(rows):
+    """The tables as lines of text."""
+    lines = [f"Second partials of robots: time of a call, and over that of AD by the same means ({' '.join(FLAGS)})"]
     for row in rows:
         head = f"{row['quantity'].split('_')[0]:9}{row['robot']:16}{row['dof']:>3} dof  "
-        head += f"{row['method']:10}{row['by']:12}"
+        head += f"{row['method']:16}{row['by']:12}"
         note = "" if row["steady"] == "yes" else "  not steady"
-        lines.append(f"{head}{float(row['microseconds']):10.2f} µs{float(row['ratio']):7.2f}{note}")
+        ratio = f"{float(row['ratio']):7.2f}" if row["ratio"] else f"{'-':>7}"
+        lines.append(f"{head}{float(row['microseconds']):10.2f} µs{ratio}{note}")
     missing = [name for name in COMPILERS if name not in installed()]
     if missing:
         lines.append(f"Not measured, as it is not installed: {', '.join(missing)}")

@@ -11,7 +11,7 @@ from clones import clone
 
 import oc_dyn as od
 from oc_dyn import cli, study
-from oc_dyn.study import ali, functions, kumar_mueller, singh, singh_parts
+from oc_dyn.study import ali, functions, kumar_mueller, singh, singh_forward, singh_parts
 
 OURS = ("kumar_mueller", "ali", "kim", "singh")
 
@@ -23,6 +23,8 @@ def smaller(monkeypatch):
     monkeypatch.setattr(singh, "MOST", {singh.INVERSE: ways, singh.FORWARD: {"composite": 3, "ad_pure": 3}})
     monkeypatch.setattr(singh, "QUICK", (2, 3))
     monkeypatch.setattr(singh_parts, "QUICK", (2,))
+    monkeypatch.setattr(singh_forward, "QUICK", (2,))
+    monkeypatch.setattr(singh_forward, "MOST", {m: 2 for m in ("spatial_vector", "chain_rule", "bicomplex")})
     monkeypatch.setattr(ali, "QUICK", (6, range(4), (6, 11)))
 
 
@@ -155,9 +157,13 @@ def check_singh(out, told):
     A = float(slopes[singh.INVERSE, "chain", "composite"]["A of instructions"])
     assert A == pytest.approx(np.log(f.n_instructions() / int(a["instructions"])) / np.log(1.5), abs=0.01)
     assert of[singh.INVERSE, "chain", "compact", "3"]["instructions"] == ""  # it calls Functions
-    assert all(float(r["max_rel"]) < 1e-12 for r in read(out / "differences.csv"))
-    assert {"terms.png", "programs.png", "singh.png"} == {p.name for p in out.glob("*.png")}
-    crossed = json.loads((out / "manifest.json").read_text(encoding="utf-8"))["crossovers"]
+    exact = [r for r in read(out / "forward.csv") if r["max_rel"] and not r["method"].startswith("finite")]
+    assert {r["method"] for r in exact} == {"spatial_vector", "chain_rule"}
+    assert all(float(r["max_rel"]) < 1e-12 for r in exact)
+    assert {"forward.png", "terms.png", "programs.png", "singh.png"} <= {p.name for p in out.glob("*.png")}
+    facts = json.loads((out / "manifest.json").read_text(encoding="utf-8"))
+    crossed = facts["crossovers"]
+    assert set(facts["parts"]) == set(singh.parts(quick=True))
     ways = {(row["term"], row["way"]) for row in crossed}
     assert ways == {(t, w) for t, ws in singh_parts.TERMS.items() for w in ws if w != singh_parts.REFERENCE}
     assert "All ways agree" in told

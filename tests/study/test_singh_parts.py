@@ -10,6 +10,7 @@ from tqdm import tqdm
 
 import oc_dyn as od
 from oc_dyn.study import singh_parts, singh_programs
+from oc_dyn.study.operation_counts import operations
 from oc_dyn.study.second_order import FORWARD, INVERSE
 
 WAYS = [(term, way) for term, ways in singh_parts.TERMS.items() for way in ways if way not in singh_parts.COUNTED]
@@ -54,21 +55,21 @@ def test_terms_make_the_second_partials_of_forward_dynamics(kind):
 def test_operations_of_products_are_those_written_out(kind, term, way):
     model, at = singh_parts.terms_inputs(kind, 4)
     f = singh_parts.term(model, at, term, way).expand()
-    assert singh_parts.operations(model, at, term, way) == singh_parts.operations_of(f)
+    assert singh_parts.operations(model, at, term, way) == operations(f)
 
 
 @pytest.mark.slow
 def test_operations_of_what_is_shared_grow_by_the_same_for_each_column():
     model, _ = singh_parts.terms_inputs("tree", 5)
     for several in (singh_parts._several_mass_partials, singh_parts._several_solutions):
-        one, two, three = (singh_parts.operations_of(several(model, k)) for k in (1, 2, 3))
+        one, two, three = (operations(several(model, k)) for k in (1, 2, 3))
         assert three - two == two - one < one
         assert singh_parts._shared(several, model, 3) == three
 
 
 def test_operations_leave_out_copies():
     x = ca.SX.sym("x", 2)
-    assert singh_parts.operations_of(ca.Function("f", [x], [ca.vertcat(x[0], 2.5), x[0] * x[1] + 1])) == 2
+    assert operations(ca.Function("f", [x], [ca.vertcat(x[0], 2.5), x[0] * x[1] + 1])) == 2
 
 
 def test_crossover():
@@ -105,7 +106,7 @@ def test_measured_tables(small, tmp_path):
     assert [row["part"] for row in of] == list(singh_parts.PARTS)
     assert sum(float(row["share"]) for row in of) == pytest.approx(1, abs=1e-3)
     f = od.function(od.robots.tree(3), INVERSE, method="composite")
-    assert int(of[1]["operations"]) == singh_parts.operations_of(f)
+    assert int(of[1]["operations"]) == operations(f)
     assert of[0]["compiled share"] == ""  # beyond COMPILED
     times = {path: path.read_bytes() for path in tmp_path.glob("*.csv")}
     singh_parts.measure(tmp_path, True, "serial", tqdm(disable=True))  # nothing is measured again
@@ -120,29 +121,40 @@ def test_measured_tables(small, tmp_path):
     assert len(singh_parts.panels(counts, clock, shares)) == 2 * (1 + len(forms)) + 1 + len(forms)
 
 
+def test_ad_of_the_papers_first_partials():
+    """What it is compared with is another way to the same tensors."""
+    robot = od.robots.double_pendulum()
+    q, (v, dv) = robot.random_configuration(1), np.random.default_rng(1).normal(size=(2, 2))
+    f = singh_programs.made(INVERSE, "double_pendulum", singh_programs.THEIRS)
+    wanted = od.function(robot, INVERSE, method="ad_pure")
+    for a, b in zip(f.call([q, v, dv]), wanted.call([q, v, dv]), strict=True):
+        assert np.abs(np.array(a - b)).max() < 1e-12
+
+
 @pytest.mark.slow
 def test_programs_of_robots(monkeypatch, tmp_path):
     monkeypatch.setattr(singh_programs, "COMPILERS", ("gcc", "no_such_compiler"))
-    rows = singh_programs.measure(tmp_path, True, tqdm(disable=True))
+    rows, every = singh_programs.measure(tmp_path, True, "double_pendulum", tqdm(disable=True))
+    assert rows == every
     ways = {"interpreted", *(["gcc"] if shutil.which("gcc") else [])}
     assert {row["by"] for row in rows} == ways
-    assert len(rows) == 6 * len(ways)
+    assert len(rows) == sum(map(len, singh_programs.WAYS.values())) * len(ways)
     of = {(row["quantity"], row["method"]): row for row in rows if row["by"] == "interpreted"}
     f = od.function(od.robots.double_pendulum(), FORWARD, method="composite")
     assert int(of[FORWARD, "composite"]["instructions"]) == f.n_instructions()
-    assert of[INVERSE, "compact"]["instructions"] == ""
+    assert of[INVERSE, "compact"]["instructions"] == of[FORWARD, "spatial_vector"]["instructions"] == ""
     assert of[INVERSE, "ad"]["ratio"] == "1"
-    counted = singh_programs.count(tmp_path, True, shown=tqdm(disable=True))
-    counts = {(row["quantity"], row["method"]): int(row["instructions"]) for row in counted}
+    counted = singh_programs.count(tmp_path, True, "double_pendulum", shown=tqdm(disable=True))
+    counts = {(row["quantity"], row["method"]): row["instructions"] for row in counted}
     assert set(counts) == {(q, m) for q, ways in singh_programs.COUNTED.items() for m in ways}
     for key, row in of.items():
-        assert key not in counts or int(row["instructions"]) == counts[key]
-    told = "\n".join(singh_programs.report(rows, counted))
-    assert "instructions, and over" in told
+        assert key not in counts or row["instructions"] == counts[key]
+    assert "instructions, and over" in singh_programs.report_counts(counted)[0]
+    told = "\n".join(singh_programs.report(rows))
     assert "not installed: " in told
     assert "no_such_compiler" in told
     before = (tmp_path / "programs.csv").read_bytes()
-    singh_programs.measure(tmp_path, True, tqdm(disable=True))
+    singh_programs.measure(tmp_path, True, "double_pendulum", tqdm(disable=True))
     assert (tmp_path / "programs.csv").read_bytes() == before
     singh_programs.plot(rows, tmp_path / "programs.png")
     assert (tmp_path / "programs.png").stat().st_size > 5000
