@@ -534,7 +534,8 @@ def _add_plan(commands):
         "--limits", metavar="FILE", help='limits that replace the robot\'s: {"joint": {"v": 1.5, ...}, ...}'
     )
     for name in BOUNDED:
-        what = f"limit of the {BY_NAME[name].title}: one number, one per joint, or LOWER:UPPER, as --{name}=-5:20"
+        what = f"limit of the {BY_NAME[name].title}: one number, one per joint with blanks or commas between, or"
+        what = f"{what} LOWER:UPPER, as --{name}=-5:20"
         sub.add_argument(f"--{name}", metavar="LIMIT", help=what)
     sub.add_argument("--solver", default="ipopt", metavar="NAME", help="NLP solver of CasADi (%(default)s)")
     sub.add_argument("--time-limit", type=_positive, metavar="S", help="give up after this time [s]")
@@ -627,11 +628,12 @@ def _add_completion(commands):
 
 
 def _with_vectors_joined(words):
-    """The words, with the numbers after --from and --to joined to that word, so that none is taken for an option."""
+    """The words, with the numbers after --from, --to and limits joined to that word: none is taken for an option."""
     words, out = list(words), []
+    vectors = (*_VECTORS, *(f"--{name}" for name in BOUNDED)) if words[:1] == ["plan"] else ()
     while words:
         word = words.pop(0)
-        if word in _VECTORS:
+        if word in vectors:
             numbers = []
             while words and _is_numeric(words[0]):
                 numbers.append(words.pop(0))

@@ -86,14 +86,15 @@ class OrderError(_Portable, ValueError):
 
 
 class UnknownName(_Portable, KeyError, ValueError):
-    """A name (quantity, method, joint, frame, port) is not known; the message, kept as `message`, lists near ones."""
+    """A name (quantity, method, joint, frame, port) is not known; the message, kept as `message`, lists near ones, and
+    may end with where there are `more`."""
 
-    def __init__(self, what: str, name: object, known: Iterable[object]) -> None:
+    def __init__(self, what: str, name: object, known: Iterable[object], more: str = "") -> None:
         names = [str(k) for k in known]
         near = difflib.get_close_matches(str(name), names, n=3)
         hint = f"did you mean {', '.join(map(repr, near))}? " if near else ""
         shown = ", ".join(names[:40]) + (", ..." if len(names) > 40 else "")
-        self.message = f"no {what} {name!r}; {hint}available: {shown or 'none'}"
+        self.message = f"no {what} {name!r}; {hint}available: {shown or 'none'}{more and '; '}{more}"
         super().__init__(self.message)
 
     def __str__(self) -> str:

@@ -35,7 +35,19 @@ def found_by_name(name: str, download: bool) -> tuple[Robot | Path, str]:
     if path is not None:
         return path, f"{path.name} of robot_descriptions"
     name = name if len(name) <= 100 else name[:100] + "..."
-    raise UnknownName("file or robot", name, [*names(), *files, *_menagerie_names()])
+    raise UnknownName("file or robot", name, [*names(), *files, *_menagerie_names()], _more())
+
+
+def _more() -> str:
+    """Where there are more names, in words; empty where all that bring them are installed."""
+    brings = {"example-robot-data": bool(_of_example_robot_data()), "mujoco_menagerie": bool(_menagerie_names())}
+    lacking = [wheel for wheel, there in brings.items() if not there]
+    if not lacking:
+        return ""
+    how = 'pip install "oc-dyn[names]"'
+    if not brings["mujoco_menagerie"]:  # its models are not in the wheel
+        how += ", and od.load(name, download=True) lets a model of mujoco_menagerie, as ur10e, be fetched"
+    return f"more names are in {' and '.join(lacking)}: {how}"
 
 
 def _of_example_robot_data() -> dict[str, Path]:

@@ -64,6 +64,21 @@ def test_what_is_nowhere_is_told_with_near_names():
         od.load(3)
 
 
+def test_where_more_names_are_is_told_where_it_is_not_installed(monkeypatch):
+    with monkeypatch.context() as without:
+        without.setattr(found_by_name, "_of_example_robot_data", dict)
+        without.setattr(found_by_name, "_menagerie_names", list)
+        without.setattr(found_by_name, "_in_descriptions", lambda name, download: None)
+        for name in ("ur10e", "talos_reduced"):
+            with pytest.raises(od.UnknownName, match=r'pip install "oc-dyn\[names\]", and od.load\(name, download=True\)'):
+                od.load(name)
+    monkeypatch.setattr(found_by_name, "_of_example_robot_data", lambda: {"arm": None})
+    monkeypatch.setattr(found_by_name, "_menagerie_names", lambda: ["arm_mj"])
+    with pytest.raises(od.UnknownName) as told:
+        od.load("no_such_robot")
+    assert "pip install" not in str(told.value)
+
+
 def test_options_of_the_reader():
     assert od.load(URDF, gravity=(0, 0, -1)).gravity[2] == -1
     with pytest.raises(od.ShapeError, match="load_urdf of a text takes no such option"):
