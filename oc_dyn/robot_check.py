@@ -26,6 +26,7 @@ _MASSES = 1e4  # ratio of the heaviest moving link to the lightest
 _FAST, _TURNS = 100.0, 10 * np.pi  # rad/s; range of a joint
 _DENSE = 30_000.0  # kg/m^3 of a link's shapes, above that of all that links are made of
 _WIDE = 3.0  # a radius of gyration over the size of the link's shapes
+_PLANNED = ("acceleration", "jerk", "effort_rate")  # limits that URDF, as others have it, does not know
 _PARTS = ("inertias", "limits", "names", "frames", "meshes")
 LEVELS = ("error", "warning", "note")
 
@@ -77,8 +78,10 @@ def check_robot(robot: Any, **options: Any) -> RobotCheck:
     else:
         loaded, source = _loaded(robot, options, found), _source(robot)
     if loaded is not None:
+        told = [x.text for x in found]
         for part, look in zip(_PARTS, (_inertias, _limits, _names, _frames, _meshes), strict=True):
-            found += [RobotFinding(level, part, text) for level, text in look(loaded)]
+            rows = [(level, text) for level, text in look(loaded) if not any(text in x for x in told)]
+            found += [RobotFinding(level, part, text) for level, text in rows]
         found += [RobotFinding("note", "code", text) for text in _code(loaded)]
     return RobotCheck(source, loaded, tuple(found))
 
@@ -114,6 +117,9 @@ def _inertias(robot: Robot) -> list[tuple[str, str]]:
         doubt = unphysical(x.mass, x.tensor_com)
         if doubt:
             out.append(("warning", f"link {name!r}: {doubt}"))
+        elif not x.tensor_com.any():
+            text = f"link {name!r}: its inertia about its centre of mass is zero, as of a point of {x.mass:g} kg"
+            out.append(("note", f"{text}; give one unless that is meant"))
     if moving:
         heavy, light = max(moving, key=lambda n: moving[n].mass), min(moving, key=lambda n: moving[n].mass)
         if moving[heavy].mass > _MASSES * moving[light].mass:
@@ -169,7 +175,15 @@ def _limits(robot: Robot) -> list[tuple[str, str]]:
         if joints:
             shown = ", ".join(joints[:6]) + (f" and {len(joints) - 6} more" if len(joints) > 6 else "")
             out.append(("note", f"no limit of {what}: {shown}"))
+    never = [] if not any(j.nv == 1 for j in robot.joints) else [x for x in _PLANNED if _none(robot.limit(x))]
+    if never:
+        how = "they are attributes of <limit>, too, or given by od.Limits.of(robot).updated"
+        out.append(("note", f"no joint has a limit of {', '.join(never)}, which planners keep: {how}"))
     return out
+
+
+def _none(limits: Any) -> bool:
+    return not np.isfinite(limits).any()
 
 
 def _names(robot: Robot) -> list[tuple[str, str]]:

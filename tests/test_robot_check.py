@@ -10,9 +10,10 @@ from oc_dyn import cli
 
 
 def arm(mass=1.0, inertia=0.01, limits='lower="-1" upper="1" velocity="2" effort="3"', rpy="0 0 0", names=("l1", "j1"),
-        kind="revolute", shape='<sphere radius="0.2"/>'):  # fmt: skip
+        kind="revolute", com="0 0 0", shape='<sphere radius="0.2"/>'):  # fmt: skip
     link, joint = names
-    return f"""<robot name="arm"><link name="base"/><link name="{link}"><inertial><mass value="{mass}"/>
+    return f"""<robot name="arm"><link name="base"/><link name="{link}">
+      <inertial><origin xyz="{com}"/><mass value="{mass}"/>
       <inertia ixx="{inertia}" iyy="{inertia}" izz="{inertia}" ixy="0" ixz="0" iyz="0"/></inertial>
       <collision><geometry>{shape}</geometry></collision></link>
       <joint name="{joint}" type="{kind}"><parent link="base"/><child link="{link}"/><axis xyz="0 0 1"/>
@@ -43,6 +44,8 @@ def test_a_sound_robot():
         ("note", "limits", "no limit of effort: j1", {"limits": 'lower="-1" upper="1" velocity="2"'}),
         ("note", "names", "'link 1'", {"names": ("link 1", "j1")}),
         ("warning", "names", "'l2'", {"names": ("L2", "j1")}),
+        ("note", "limits", "no joint has a limit of acceleration, jerk, effort_rate", {}),
+        ("note", "inertias", "zero, as of a point of 0.7 kg", {"mass": 0.7, "inertia": 0, "com": "0.1 0.12 0.1"}),
         ("note", "frames", "from quarter turns", {"rpy": "1.5708 0 1.5708"}),
         ("note", "code", "with exact quarter turns", {"rpy": "1.5708 0 1.5708"}),
         ("warning", "meshes", "mesh 'gone.stl'", {"shape": '<mesh filename="gone.stl"/>'}),
@@ -51,10 +54,17 @@ def test_a_sound_robot():
 )  # fmt: skip
 def test_findings(level, part, said, change, tmp_path):
     file = tmp_path / "arm.urdf"
-    for options, there in ((change, True), ({}, False)):
+    without = {"limits": arm.__defaults__[2] + ' acceleration="9"'} if not change else {}
+    for options, there in ((change, True), (without, False)):
         file.write_text(arm(**options))
         found = [x for x in od.check_robot(file).findings if x.level == level and x.part == part and said in x.text]
         assert bool(found) is there
+
+
+def test_what_reading_has_told_is_not_told_again():
+    found = od.check_robot(arm().replace('izz="0.01"', 'izz="0.2"'))
+    assert [(x.level, x.part) for x in found.findings if "link 'l1': no real body" in x.text] == [("warning", "file")]
+    assert not od.Inertia.from_com(0.7, (0.1, 0.12, 0.1), np.zeros((3, 3))).tensor_com.any()  # -1.5e-18 of rounding
 
 
 def test_command(tmp_path, capsys):

@@ -113,9 +113,10 @@ class Inertia(ReadOnlyArrays):
 
     @property
     def tensor_com(self) -> Array:
-        """Tensor (3, 3) [kg m^2] about the centre of mass."""
+        """Tensor (3, 3) [kg m^2] about the centre of mass; zero where only rounding would be left, as of a point."""
         S = np_skew(self.com)
-        return self.tensor + self.mass * S @ S
+        tensor = self.tensor + self.mass * S @ S
+        return tensor if np.abs(tensor).max() > 8 * np.finfo(float).eps * np.abs(self.tensor).max() else 0 * tensor
 
     @property
     def matrix(self) -> Array:

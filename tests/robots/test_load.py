@@ -70,7 +70,7 @@ def test_where_more_names_are_is_told_where_it_is_not_installed(monkeypatch):
         without.setattr(found_by_name, "_menagerie_names", list)
         without.setattr(found_by_name, "_in_descriptions", lambda name, download: None)
         for name in ("ur10e", "talos_reduced"):
-            with pytest.raises(od.UnknownName, match=r'pip install "oc-dyn\[names\]", and od.load\(name, download=True\)'):
+            with pytest.raises(od.UnknownName, match=r'"oc-dyn\[names\]", and od.load\(name, download=True\)'):
                 od.load(name)
     monkeypatch.setattr(found_by_name, "_of_example_robot_data", lambda: {"arm": None})
     monkeypatch.setattr(found_by_name, "_menagerie_names", lambda: ["arm_mj"])
