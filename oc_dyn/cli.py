@@ -15,7 +15,16 @@ import oc_dyn as od
 
 from . import plan_options
 from .codegen.build import find_compiler
-from .command_line import Parser, fitted, floating_number, named_numbers, numbers_of, whole_number, width_of
+from .command_line import (
+    Parser,
+    as_options,
+    fitted,
+    floating_number,
+    named_numbers,
+    numbers_of,
+    whole_number,
+    width_of,
+)
 from .errors import ALL, CheckWarning, FileError, ModelError, ModelWarning, ShapeError, SolveError
 from .files import read_text
 from .interrupts import recorded, watched
@@ -48,7 +57,7 @@ def main(argv=None):
         except KeyboardInterrupt as stop:
             interrupts.append(stop)
         except (*ALL, OSError) as error:
-            message = f"error: {_one_line(error)}"
+            message = f"error: {as_options(_one_line(error))}"
         except Exception as error:
             if switch(os.environ.get("OC_DYN_TRACEBACK") or "off") is not False:
                 raise
@@ -785,7 +794,7 @@ def _show_warnings(quiet):
     if not quiet:
         warnings.simplefilter("always", ModelWarning)
         warnings.filterwarnings("always", ".*the robot has no limits of", CheckWarning)  # the rest is in the report
-        warnings.showwarning = lambda message, *_, **__: _complain(f"oc-dyn: note: {_one_line(message)}")
+        warnings.showwarning = lambda message, *_, **__: _complain(f"oc-dyn: note: {as_options(_one_line(message))}")
 
 
 def _one_line(error):

@@ -11,6 +11,14 @@ from .text import terminal
 
 _FLOAT = re.compile(r"[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?|inf|infinity|nan)", re.IGNORECASE)
 _WHOLE = re.compile(r"[+-]?[0-9]{1,9}")  # nothing here is counted in more digits
+# what errors advise in Python, as options of the command
+_ADVICE = (
+    (re.compile(r"ignore=\('(\w+)',\)"), r"--ignore \1"),
+    (re.compile(r"\(Limits\.of\(robot\)\.updated\(\{\.\.\.\}\)\)"), "(--v, --limits FILE)"),
+    (re.compile(r"a duration (?=with|and)"), "--duration "),
+    (re.compile(r"objective='effort'"), "--objective effort"),
+    (re.compile(r"limits=replace\(Limits\.of\(robot\), \w+=\.\.\.\) or (?=--)"), ""),
+)
 
 
 class Parser(argparse.ArgumentParser):
@@ -33,6 +41,13 @@ class Parser(argparse.ArgumentParser):
     def error(self, message):
         """Tells in one line what is wrong, and exits with status 2."""
         self.exit(2, f"{self.prog}: error: {terminal(message)} ({self.prog} --help tells more)\n")
+
+
+def as_options(text):
+    """The text of an error, its advice for Python as options of `oc-dyn plan`."""
+    for pattern, option in _ADVICE:
+        text = pattern.sub(option, text)
+    return text
 
 
 def width_of(stream):

@@ -242,6 +242,20 @@ def test_one_line_and_status_2(words, said, capsys, tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []  # nothing is left behind
 
 
+def test_degrees_are_recognised_and_advice_is_of_the_command_line(capsys, arm, tmp_path):
+    words = ["plan", arm, "--from=0,0", "--out", tmp_path / "o"]
+    line = refused(capsys, *words, "--to", 90, 0)
+    assert "'one' is 90, outside its limits -2 to 2 rad (90 degrees are 1.571 rad); " in line
+    assert "or leave it out by --ignore q\n" in line
+    assert "degrees" not in refused(capsys, *words, "--to", 150, 0)  # outside in degrees, too
+    line = refused(capsys, *words, "--via=0,-45", "--to=0,0")
+    assert "outside its limits -2 to 2 rad (-45" in line
+    bare = tmp_path / "bare.urdf"
+    bare.write_text(ARM.replace('velocity="2" effort="20"', 'velocity="inf" effort="inf"'))
+    line = refused(capsys, "plan", bare, "--from=0,0", "--to=1,0", "--out", tmp_path / "o")
+    assert "give a limit (--v, --limits FILE), or --duration with --objective effort" in line
+
+
 def test_all_problems_of_a_file_in_one_line(capsys, tmp_path):
     bad = ARM.replace('<child link="b"/>', '<child link="bb"/>').replace(
         '<axis xyz="0 1 0"/>', '<axis xyz="0 0 0"/>', 1

@@ -11,6 +11,7 @@ from .arguments import LONGEST
 from .followers import Followers, check_closed, followers_of
 from .limits import Limits, velocity_bounds
 from .obstacles import Obstacles
+from .outside import outside
 from .quantities import BOUNDED, DYNAMIC, RATES
 
 _TINY = 1e-9  # share of a limit that rounding may take
@@ -216,7 +217,7 @@ def _refuse_state(task, where, state):
         slack = _TINY * max(1.0, abs(q))
         if not lower - slack <= q <= upper + slack:
             raise LimitError(
-                f"q_{where}: joint {name!r} is {q:.6g}, outside its limits {lower:.6g} to {upper:.6g}; "
+                f"q_{where}: joint {name!r} is {q:.6g}, {outside(task.robot, limits, i, q)}; "
                 "choose a position inside, change the limit, or leave it out by ignore=('q',)"
             )
         for quantity, x in zip(RATES, state[1:], strict=False):

@@ -7,6 +7,7 @@ from ..numbers import as_floats, shortened
 from .arguments import MOST_NODES, check_smooth, vector
 from .feasibility import exceeded_side, refuse_senseless
 from .followers import check_closing
+from .outside import outside
 from .path_task import PathTask
 from .quantities import BOUNDED, BY_NAME, DYNAMIC, RATES
 from .report import share_of_rate
@@ -34,7 +35,7 @@ def refuse(task):
     check_closing("path", task.robot, s, on.at(s, 1)[0], "s = {:.4g}")
     q, slope, bend = task.at_all(s, 3)
     refuse_senseless(limits, [q.min(axis=0), q.max(axis=0)], limits.joints)
-    _refuse_outside(limits, on, s, q)
+    _refuse_outside(task.robot, limits, on, s, q)
     _refuse_zero(limits, slope)
     still = np.abs(slope).max(axis=1) < 1e-6 * np.abs(slope).max()
     still &= np.abs(bend).max(axis=1) < 1e-3 * np.abs(bend).max()  # else the path turns back there
@@ -112,16 +113,16 @@ def _speed_along(task, where, given, s):
     return speed
 
 
-def _refuse_outside(limits, on, s, q):
+def _refuse_outside(robot, limits, on, s, q):
     lower, upper = limits.q
     slack = 1e-9 * np.maximum(1.0, np.abs(q))
-    outside = (q < lower - slack) | (q > upper + slack)
-    if outside.any():
+    beyond = (q < lower - slack) | (q > upper + slack)
+    if beyond.any():
         over = np.maximum(lower - q, q - upper)
-        k, i = np.unravel_index(np.argmax(np.where(outside, over, -np.inf)), q.shape)
+        k, i = np.unravel_index(np.argmax(np.where(beyond, over, -np.inf)), q.shape)
         raise LimitError(
-            f"path: joint {limits.joints[i]!r} is {q[k, i]:.6g} at s = {s[k]:.4g}{_way_point(on, s[k])}, outside its "
-            f"limits {lower[i]:.6g} to {upper[i]:.6g}; move it, change the limit, or leave it out by ignore=('q',)"
+            f"path: joint {limits.joints[i]!r} is {q[k, i]:.6g} at s = {s[k]:.4g}{_way_point(on, s[k])}, "
+            f"{outside(robot, limits, i, q[k, i])}; move it, change the limit, or leave it out by ignore=('q',)"
         )
 
 
