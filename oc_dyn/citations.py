@@ -96,13 +96,16 @@ def cite(method: str | None = None, quantity: str | None = None) -> str:
 
     method: a name of od.methods, None for the toolkit alone. quantity: a name of od.quantities. The first lines, which
     BibTeX takes for a comment, say what each source gave; of works that the toolkit has no entry for they are all.
-    Raises UnknownName for a method that is not there.
+    Raises UnknownName for a method that is not there; of a quantity's name, it tells the methods.
     """
     if method is None:
         if quantity is not None:
             return "\n\n".join(dict.fromkeys(cite(m, quantity) for m in methods(quantity)))
         return _entry(_OWN)
     found = [quantity] if quantity is not None else [q for q in quantities() if method in methods(q)]
+    if not found and method in quantities():
+        more = f"{method!r} is a quantity, cite(quantity={method!r}) is of all its methods"
+        raise UnknownName("method", method, methods(method), more)
     if not found:
         raise UnknownName("method", method, sorted({m for q in quantities() for m in methods(q)}))
     sources = {q: get_method(q, method).source for q in found}

@@ -48,7 +48,8 @@ def function(
     order: time derivatives 0..order come out. name: of the Function, default the quantity and its order.
     Ports with shapes, units and frames, and the options that a quantity knows, what they do and their defaults:
     od.describe(quantity); as records: od.ports(robot, quantity, order). Options are external_wrenches, friction, frame,
-    prescribed, representation, parameters, gravity, columns, coriolis, scene and witnesses.
+    prescribed, representation, parameters, gravity, columns, coriolis, scene and witnesses. Friction and damping of
+    the robot count only with friction=True, unlike in plans, which keep their limits with them (friction=False: not).
     derivatives="analytic": CasADi, where it differentiates the Function, takes the registered partials, adjoint and
     Lagrangian Hessian instead of AD: for inverse, forward and constrained dynamics and distances, in MX graphs, Opti,
     nlpsol, map and generated code. They are lost by saving and loading, but for the Jacobian: make the Function anew.

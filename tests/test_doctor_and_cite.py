@@ -63,6 +63,8 @@ def test_every_method_can_be_cited():
             assert od.cite(method, quantity).startswith(f"{quantity}, {method}: ")
     with pytest.raises(od.UnknownName, match="recursive_body"):
         od.cite("recursive_bod")
+    with pytest.raises(od.UnknownName, match=r"available: .*recursive_spatial.*; .* is a quantity, cite"):
+        od.cite("inverse_dynamics")
     with pytest.raises(od.UnknownName, match="method of 'bias'"):
         od.cite("recursive_nothing", "bias")
 

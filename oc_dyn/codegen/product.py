@@ -68,6 +68,9 @@ class Facts:
     more: Mapping[str, str] = field(default_factory=dict)
 
 
+_C_LIBRARY = "the C library with its mathematical functions: -lm for gcc and clang"
+
+
 def comment_lines(text: str, first: str, other: str, end: str) -> str:
     """A comment of several lines, each with its margin; what is in it stays in it."""
     lines = wrap(c_comment(text), WIDTH - len(first), break_on_hyphens=False) or [""]
@@ -139,7 +142,7 @@ def facts_text(name: str, facts: Facts, hash_: str, real: str) -> str:
         "Numbers": f"{real}, SI units where no other is named",
         **({"Memory": memory_text(name, facts, real)} if facts.numbers else {}),
         "Stack": facts.stack or "not measured; see footprint of what wrote this",
-        "Libraries": "; ".join(f"{x}, licence {y}" for x, y in facts.libraries) or "the C library alone",
+        "Libraries": "; ".join([*(f"{x}, licence {y}" for x, y in facts.libraries), _C_LIBRARY]),
         "Licence": "parts of CasADi's run-time library are in the code, under MIT-0; the rest is the user's",
         **facts.more,
     }

@@ -105,8 +105,8 @@ def codegen(
 ) -> GeneratedCode:
     """Write Functions as C99 into `folder`, which is made; returns GeneratedCode, the record of what was written.
 
-    functions: a casadi.Function, or several. name: of the files, and the start of every symbol, so that codes of
-        several robots go into one program; default the name of the folder. The Function f becomes <name>_f.
+    functions: a casadi.Function, or several; friction and damping count only in those made with friction=True.
+    name: of the files, and the start of every symbol, so that codes of several robots go into one program; default the name of the folder. The Function f becomes <name>_f.
     precision: "double", or "single" for float. separate: one .c file for each Function.
     parts: instructions after which long Functions are split, see split; 0 for never, None for where it pays.
     points: where the self-test compares: a list of {port: numbers} for every Function, or {Function's name: such a
@@ -115,6 +115,7 @@ def codegen(
     Files: <name>.c (or <name>_<f>.c for each), <name>.h, which also has structs of inputs and outputs and calls with
     them, <name>.hpp for C++17, <name>_example.c, <name>_selftest.c, <name>_targets.cmake, CMakeLists.txt. They take
     their place when all are complete; files of these names are replaced, others stay.
+    In a program of one's own: `gcc main.c NAME.c -lm`, or in CMake the target of NAME_targets.cmake.
     Raises ModelError for what is not a Function, cannot be written as C, or a folder that cannot be written to;
     ShapeError for names and options.
     """

@@ -266,3 +266,9 @@ def test_files_are_replaced_all_or_not_at_all(tmp_path, monkeypatch):
     monkeypatch.undo()
     with pytest.raises(od.ModelError, match="mine.txt.*give another folder"):
         od.codegen(f, folder / "mine.txt" / "arm")
+
+
+def test_header_and_help_say_how_to_link(tmp_path):
+    code = od.codegen(od.function(od.robots.planar_2r(), "mass_matrix"), tmp_path / "arm")
+    assert re.search(r"Libraries: the C library .*-lm", (code.folder / "arm.h").read_text())
+    assert "gcc main.c NAME.c -lm" in od.codegen.__doc__
