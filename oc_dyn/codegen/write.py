@@ -106,7 +106,8 @@ def codegen(
     """Write Functions as C99 into `folder`, which is made; returns GeneratedCode, the record of what was written.
 
     functions: a casadi.Function, or several; friction and damping count only in those made with friction=True.
-    name: of the files, and the start of every symbol, so that codes of several robots go into one program; default the name of the folder. The Function f becomes <name>_f.
+    name: of the files, and the start of every symbol, so that codes of several robots go into one program; default the
+        name of the folder. The Function f becomes <name>_f.
     precision: "double", or "single" for float. separate: one .c file for each Function.
     parts: instructions after which long Functions are split, see split; 0 for never, None for where it pays.
     points: where the self-test compares: a list of {port: numbers} for every Function, or {Function's name: such a
