@@ -1,16 +1,19 @@
 """Expressions of a transcribed Problem as Functions of many columns, for solution_check."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import factorial
 
 import casadi as ca
 import numpy as np
 
 from .bernstein import shifted
+from .expression_text import expression_text, summary
 from .manifolds import formula
 from .polynomials import at, later, uniform_b_spline
+from .program_names import names_of_expressions
 
 _TERMS = 200  # of a sum that are told apart
+_LONGEST = 22  # expression that limits without a name are called by
 
 
 def evaluated(made, expressions, name="f"):
@@ -120,7 +123,7 @@ def phase_functions(made, phase, bounds):
     limits = [(row.name or f"{k}{of}", row) for k, row in enumerate(phase.rows)]
     limits += {w.label[0]: w.constraint for w in phase.within if w.fixed is None}.items()
     limits += [(row.name, row) for row in made.chain_limits(bounds)]
-    limits = [one for name, row in limits for one in row.with_bounds(bounds).scalars(name)]
+    limits = _scalars(made, limits, bounds, of)
     for r in limits:
         # what is said of a later time in the interval belongs to nodes
         alone = r.of_nodes or ca.depends_on(r.expression, ca.vertcat(unknown, made.description.ahead))
@@ -140,6 +143,20 @@ def phase_functions(made, phase, bounds):
         free,
         **{name: (rows, evaluated(made, [r.expression for r in rows], "limits")) for name, rows in groups.items()},
     )
+
+
+def _scalars(made, limits, bounds, of):
+    """Every element of limits [(name, Constraint)] as one of its own. Those of limits without a name, which have
+    numbers instead, are called by their expressions, as "v[0]", where that is short and no other is called so."""
+    named = names_of_expressions(made.description)
+    out = [(one, name) for name, row in limits for one in row.with_bounds(bounds).scalars(name)]
+    taken = {one.name for one, _ in out}
+    for k, (one, name) in enumerate(out):
+        text = expression_text(one.expression, _LONGEST, named) if name.removesuffix(of).isdigit() else ""
+        if text and text != summary(one.expression) and text + of not in taken:
+            taken.add(text + of)
+            out[k] = replace(one, name=text + of), name
+    return [one for one, _ in out]
 
 
 def slopes_of(functions):

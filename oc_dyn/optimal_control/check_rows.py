@@ -47,7 +47,7 @@ class CheckRow:
 
 @dataclass(frozen=True)
 class SolutionCheck:
-    """What Solution.check() found; printing it gives a table.
+    """What Solution.check() found; printing it gives a verdict and a table.
 
     rows: CheckRow of everything that was looked at, worst first. objective: with the integral costs integrated along
     the motion. uncertainty: of the integration itself, relative to the scales of the states.
@@ -84,7 +84,8 @@ class SolutionCheck:
         return f"{'; '.join(map(str, bad[:2]))}{more}; .check() tells all"
 
     def __str__(self):
-        lines = [f"{'what':<15}{'of':<24}{'error':>10}{'at [s]':>11}{'value':>14}{'lower':>12}{'upper':>12}"]
+        lines = [f"{'ok' if self.ok() else 'not ok'}: {self.summary().removesuffix('; .check() tells all')}"]
+        lines += [f"{'what':<15}{'of':<24}{'error':>10}{'at [s]':>11}{'value':>14}{'lower':>12}{'upper':>12}"]
         for r in self.rows:
             mark = "" if r.counts else "  (does not count)"
             lines.append(

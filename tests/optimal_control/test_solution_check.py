@@ -132,8 +132,27 @@ def test_limits_are_seen_on_both_sides_of_a_jump():
     ocp.start({x: 0})
     ocp.minimize(terminal=-x)
     check = ocp.solve(check="off").check()
-    assert rows(check, "limit")["0"].error == pytest.approx(1.0, abs=1e-6)  # u = 1 takes x to 1
-    assert rows(check, "limit")["0"].time == pytest.approx(1.0)
+    assert rows(check, "limit")["x + u"].error == pytest.approx(1.0, abs=1e-6)  # u = 1 takes x to 1
+    assert rows(check, "limit")["x + u"].time == pytest.approx(1.0)
+    told = str(check).splitlines()
+    assert told[0].startswith("not ok: limit x + u at 1 s: 2, outside -1 to 1")
+    assert not told[0].endswith("tells all")
+    assert told[1].startswith("what ")
+
+
+def test_limits_without_names_are_called_by_what_they_limit():
+    ocp = od.Problem(2, 1.0)
+    x, u = ocp.state("x", 2), ocp.control("u", 2, lower=-1, upper=1)
+    ocp.rate(x, u)
+    ocp.limit(-9, x, 9)
+    ocp.limit(-8, x, 8)  # called by its number, the first has the words
+    ocp.limit(-9, ca.sin(x[0]) * ca.cos(x[1]) + ca.exp(x[0]) * u[0], 9)  # too long for a name
+    ocp.limit(-9, u[0] - u[1], 9, name="apart")
+    ocp.start({x: 0})
+    ocp.minimize(terminal=x[0])
+    check = ocp.solve(check="off").check()
+    assert set(rows(check, "limit")) == {"x[0]", "x[1]", "1[0]", "1[1]", "2", "apart"}
+    assert str(check).startswith("ok: all rows that count are within 0.001")
 
 
 def test_a_join_and_its_phases():
