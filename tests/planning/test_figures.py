@@ -149,6 +149,10 @@ def test_the_way_of_the_tool_is_where_the_tool_is(plan, arm):
     samples = plan.sample(1e-3)
     p, speed = positions(arm, frame, samples)
     np.testing.assert_allclose(speed[1:-1], np.linalg.norm(p[2:] - p[:-2], axis=1) / 2e-3, atol=1e-5)
+    (legend,) = (x.get_text() for x in figure.axes[3].get_legend().get_texts())  # of the marks
+    marks = next(x for x in figure.axes[3].lines if x.get_label() == legend)
+    assert legend == "every 0.5 s, in all panels"
+    assert np.allclose(np.diff(marks.get_xdata()), 0.5, atol=0.01)
     labels = [(a.get_xlabel(), a.get_ylabel()) for a in figure.axes]
     assert labels == [("x [m]", "y [m]"), ("x [m]", "z [m]"), ("y [m]", "z [m]"), ("time [s]", "speed [m/s]")]
 
