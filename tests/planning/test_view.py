@@ -96,7 +96,12 @@ def test_shares_of_limits_are_those_of_the_motion():
     shares = {row["name"]: numbers(row["values"], -1) for row in motion["shares"]}
     assert shares["v"].max() <= 1 + 1e-6
     assert shares["dv"].max() == pytest.approx(1, abs=1e-3)
-    assert len(shares["v"]) == len(numbers(motion["t"], -1))
+    for row in motion["shares"]:  # at the times they are of, not the largest until the next row
+        at = numbers(row["t"], -1)
+        assert set(numbers(motion["t"], -1)) <= set(at)
+        wanted = plan.sample(np.clip(at.astype(float), 0, plan.duration)).utilization()[row["name"]]
+        assert np.isinf(wanted).all() or np.allclose(shares[row["name"]], wanted, atol=2e-4)
+    assert shares["v"][0] == 0
     assert numbers(motion["t"], -1)[-1] == pytest.approx(plan.duration, rel=1e-6)
 
 
