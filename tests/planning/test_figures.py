@@ -213,6 +213,29 @@ def test_the_page_is_whole_and_fetches_nothing(plan, tmp_path):
     assert "<canvas" in page.inner[0]
 
 
+def test_the_page_checks_and_draws_what_a_plan_was_made_among(plan, monkeypatch, tmp_path):
+    from oc_dyn.planning import page
+
+    shown = []
+    monkeypatch.setattr(page, "plot", lambda motion, path, normalized, scene, dark: shown.append(scene))
+    monkeypatch.setattr(page, "_svg", lambda draw, dark: str(draw(dark)))
+    for other in ("phase_plane", "tool_path"):
+        monkeypatch.setattr(page, other, lambda *options: None)
+    robot = plan.robot
+    ball = od.scene.shapes.Sphere(0.1)
+    far = np.eye(4)
+    far[0, 3] = 5.0
+    scene = od.Scene().attach("tool", robot.bodies[-1].name, ball).add("pillar", ball, far)
+    limits, among = plan.limits.without("tau"), {"scene": scene, "clearance": 0.02}
+    made = od.plan_point_to_point(robot, [0.0, 0.0], [0.5, -0.3], limits=limits, continuity=2, nodes=10, **among)
+    assert made.scene is scene
+    assert made.stretched(2.0).scene is scene
+    text = made.report(tmp_path / "made.html").read_text(encoding="utf-8")
+    assert shown == [scene, scene]
+    assert "tool - pillar" in text
+    assert "<td>0.02</td>" in text  # the clearance that was asked for
+
+
 @pytest.mark.slow
 def test_the_page_without_the_robot_has_what_is_left(plan, tmp_path):
     bare = od.Trajectory(plan.t, plan.pieces, joints=("<a>", "b"), units=plan.units)
