@@ -182,7 +182,7 @@ def contacts():
     return ocp
 
 
-@pytest.mark.sample("inverse")
+@pytest.mark.slow
 @pytest.mark.parametrize("what", ["inverse", "forward", "contacts"])
 def test_graphs_give_the_same(what, monkeypatch):
     """All Functions, against derivatives of the MX graph."""
