@@ -90,6 +90,7 @@ def test_known_optima(number):
     check([g.kind for g in made.groups])
 
 
+@pytest.mark.few(4)
 @pytest.mark.sample("cart_pole_swing_up")
 @pytest.mark.parametrize(
     "name",
