@@ -157,6 +157,7 @@ def values(robot, inputs, factors=None):
     return out
 
 
+@pytest.mark.few(14)
 @pytest.mark.sample("dynamic_matrices", "inverse_dynamics", "com_jacobian", "mass_matrix", "mass_matrix_inverse")
 @pytest.mark.parametrize("quantity", od.quantities("robot"))
 def test_results_scale_as_their_units_say(quantity):

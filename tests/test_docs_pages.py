@@ -160,6 +160,7 @@ def test_examples_of_theory_run(page, run):
     assert count == blocks(text) == (page != "notation.md")
 
 
+@pytest.mark.few(2)
 @pytest.mark.slow
 @pytest.mark.parametrize("page", TUTORIALS)
 def test_tutorials_run(page, run, capsys):

@@ -15,7 +15,7 @@ from oc_dyn.registry import get_method
 FAR = 1e4  # m
 
 
-@pytest.mark.sample(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("quantity", ["inverse_dynamics", "forward_dynamics", "hybrid_dynamics", "coriolis_matrix"])
 def test_robots_that_stand_far_away(quantity):
     """On the ground, and one of two trees alone."""

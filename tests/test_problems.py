@@ -176,6 +176,7 @@ def test_what_cannot_be_is_refused_before_solving(name, setting, said, tmp_path,
     assert not (tmp_path / "manifest.json").exists()
 
 
+@pytest.mark.few(8)
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("name", list(_FILES))
 def test_as_a_process(name):

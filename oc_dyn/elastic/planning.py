@@ -145,6 +145,7 @@ def plan_elastic(
     with deadline(time_limit), watched():
         how = solver, solver_options, compiled
         plan = search(task, *how) if around is None else search_among(task, around, *how)
+    plan.motion.scene = scene
     complaint = None if check == "off" else plan.check(task.grid(plan.motion)).complaint()
     if complaint:
         text = f"planning {elastic.name}: {complaint}; use more nodes or interior points"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any, TypeVar
 
 import casadi as ca
@@ -12,7 +13,8 @@ from ..errors import ShapeError
 from ..kinematics.recursive_body import body_poses, frame_in_body
 from ..lie import se3
 from ..model.canonical import canonical
-from ..model.robot import Frame, Robot
+from ..model.inertia import Inertia
+from ..model.robot import Body, Frame, Robot
 from ..numbers import as_floats
 from ..scene import Scene
 from ..text import mathtext
@@ -98,26 +100,62 @@ def cube(axis: Any, low: Array, high: Array) -> None:
         set_label(f"{label} [m]")
 
 
-def stick_figure(robot: Robot) -> tuple[ca.Function, list[list[int]]]:
+def stick_figure(robot: Robot, of: Collection[int] | None = None) -> tuple[ca.Function, list[list[int]]]:
     """(casadi.Function q -> points (3, k) in the root frame, sticks): pairs of points joined by a line.
 
-    Points are the root, the origin of each moving body, and the farthest frame on each body at a tip.
+    Points are the root, the origin of each moving body, frames without mass that are fixed to bodies, such as tools,
+    and at tips the farthest frame, and the end that `inertial_end` tells where the centre of mass is farther out than
+    all frames. of: numbers of the bodies whose sticks are listed, from their origins on; None: of all, and the root's.
     """
     model = canonical(robot, regroup=False)
     q = ca.SX.sym("q", robot.nq)
     poses = body_poses(model, q)
     points, sticks = [ca.DM.zeros(3)], []
 
-    def add(frame: Frame, parent: int) -> int:
+    def add(frame: Frame, parent: int, owner: int) -> int:
         i, seen = frame_in_body(model, frame)
         points.append(se3.compose(poses[i], seen)[1])
-        sticks.append([parent, len(points) - 1])
+        if of is None or owner in of:
+            sticks.append([parent, len(points) - 1])
         return len(points) - 1
 
     place, carries = {0: 0}, {b.parent for b in robot.bodies}
+    for frame in _tools(robot, 0):
+        add(frame, 0, 0)
     for b in robot.bodies:  # parents before children
-        place[b.index] = add(robot.frames[b.name], place[b.parent])
-        if b.index not in carries:
-            on_body = (f for f in robot.frames.values() if f.body == b.index)
-            add(max(on_body, key=lambda f: np.linalg.norm(f.translation)), place[b.index])
+        place[b.index] = add(robot.frames[b.name], place[b.parent], b.parent)
+        for frame in _tools(robot, b.index) if b.index in carries else _ends(robot, b):
+            add(frame, place[b.index], b.index)
     return ca.Function("stick_figure", [q], [ca.densify(ca.horzcat(*points))], ["q"], ["points"]), sticks
+
+
+def _tools(robot: Robot, body: int) -> list[Frame]:
+    """Frames without mass that are fixed to a body, away from its origin."""
+    links = robot.description[0]
+    massless = (f for f in robot.frames.values() if f.body == body and not getattr(links.get(f.name), "mass", 0))
+    return [f for f in massless if np.any(f.translation)]
+
+
+def _ends(robot: Robot, body: Body) -> list[Frame]:
+    """What is drawn of a body at a tip; the farthest frame is last."""
+    farthest = max((f for f in robot.frames.values() if f.body == body.index), key=lambda f: _far(f.translation))
+    out = [f for f in _tools(robot, body.index) if f is not farthest]
+    if _far(body.inertia.com) > _far(farthest.translation):
+        out.insert(0, Frame(body.name, body.index, np.eye(3), inertial_end(body.inertia)))
+    return [*out, farthest] if np.any(farthest.translation) else out
+
+
+def inertial_end(inertia: Inertia) -> Array:
+    """(3,) [m] where a body ends, seen from its origin, as far as its inertia tells: the end of a slender uniform rod
+    through origin and centre of mass; of a point mass the point. At most twice as far as the centre of mass."""
+    com, tensor = inertia.com, inertia.tensor_com
+    far = _far(com)
+    if far == 0:
+        return com
+    across = (np.trace(tensor) - com @ tensor @ com / far**2) / 2  # mean about two axes normal to the way to it
+    half = np.sqrt(max(3 * across / inertia.mass, 0.0))  # m (2 half)^2 / 12
+    return com * (1 + min(half / far, 1.0))
+
+
+def _far(x: Array) -> float:
+    return float(np.linalg.norm(x))

@@ -94,7 +94,10 @@ def tool_path(motion: Any, path: StrPath | None = None, frame: str | None = None
             axis.set_aspect("equal", adjustable="datalim")
             axis.grid(alpha=0.3)
         axes[3].plot(samples.t, speed, linewidth=1.4, **look(0, 1))
-        axes[3].plot(samples.t[marks], speed[marks], ".", color=color(1))
+        every = (samples.t[-1] - samples.t[0]) / (_MARKS - 1)
+        label = f"every {every:.3g} s, in all panels"
+        axes[3].plot(samples.t[marks], speed[marks], ".", color=color(1), label=label)
+        axes[3].legend(fontsize="small")
         axes[3].set_xlabel("time [s]")
         axes[3].set_ylabel("speed [m/s]")
         axes[3].grid(alpha=0.3)

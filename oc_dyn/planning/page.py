@@ -43,7 +43,10 @@ iframe { width: 100%; height: 34rem; border: 1px solid var(--line); }
 
 def page(motion: Any, path: StrPath, scene: Any = None, frame: str | None = None, title: str | None = None) -> Path:
     """Write the page of a motion; see Motion.report."""
-    told = motion.check(scene=scene) if scene is not None else motion.check()
+    asked = 0.0
+    if scene is None and motion.scene is not None:
+        scene, asked = motion.scene, motion.info.get("clearance", {}).get("asked", 0.0)
+    told = motion.check(scene=scene, clearance=asked)
     name = motion.robot_name or "motion"
     title = f"Motion of {name}" if title is None else title
     drawn: list[tuple[str, Callable[[bool], Figure]]] = [

@@ -122,6 +122,7 @@ def plan_along_path(
         if own_limits:
             warn_unlimited("plan_along_path", motion, ignore)
     motion.info |= {"seconds": time.perf_counter() - begun, "solver": solver}
+    motion.scene = scene
     if wrapped:
         motion.info["wrapped"] = wrapped
     return motion

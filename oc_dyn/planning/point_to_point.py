@@ -210,6 +210,7 @@ def plan_point_to_point(
             motion = with_braking(first, motion, task)
             check_motion("plan_point_to_point", motion, 1e-3)
             checked = motion.check() if around is None else clear(motion, motion.check(), around)
+    motion.scene = scene
     if wrapped:
         motion.info["wrapped"] = wrapped
     if own_limits and objective == "time" and check != "off":
@@ -241,6 +242,7 @@ def _kept_still(task):
         if seen.short.any():
             raise LimitError(f"plan_point_to_point: no joint may move, and {blocked(task.around, seen)}")
         motion.info |= told_of(seen)
+        motion.scene = task.around.scene
     return motion
 
 

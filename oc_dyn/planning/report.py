@@ -103,14 +103,17 @@ class Report:
             lines.append(f"went the short way round: {turns}")
         if self.clearance:
             lines.append(str(self.clearance))
-        over = 100 * (self.worst - 1)
-        verdict = "within all limits" if over <= 1e-4 else f"within {over:.2g} % of all limits"
-        if self.worst > 1.005:
-            verdict = "limits exceeded"
         if self.unchecked:
             lines.append(f"not checked: {', '.join(self.unchecked)}, as the robot is missing; load with robot=...")
-            verdict = verdict.replace("all", "the other")
-        return "\n".join([*lines, f"{verdict} (every {self.dt:g} s, both sides of the breakpoints)"])
+        return "\n".join([*lines, f"{self._verdict()} (every {self.dt:g} s, both sides of the breakpoints)"])
+
+    def _verdict(self) -> str:
+        over = 100 * (self.worst - 1)
+        if self.worst > 1.005:
+            return "limits exceeded"
+        if over > 1e-4:
+            return f"over a limit by {over:.2g} %, 0.5 % is tolerated"
+        return "within the other limits" if self.unchecked else "within all limits"
 
 
 def with_clearance(report: Report, clearance: Clearance) -> Report:

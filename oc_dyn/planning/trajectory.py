@@ -38,6 +38,7 @@ class Motion(Samples):
     """A planned motion, of which subclasses say what it is at any time; see Trajectory and PathMotion."""
 
     continuity: int
+    scene: Scene | None = None  # that it was planned among; not written to files
 
     def _at(self, times: Array) -> list[Array]:
         raise NotImplementedError
@@ -164,7 +165,8 @@ class Motion(Samples):
         """Write one HTML page, "plan.html": the table of limits, the robot that moves, figures; returns the path.
 
         It needs nothing but a browser, follows its light or dark setting, and can be printed. scene: an od.Scene, which
-        is checked and drawn, too. frame: whose way is shown, default "tool" or the last link. Without the robot the
+        is checked and drawn, too; default that of the plan, .scene, with the clearance that was asked for. Plans from
+        files have none. frame: whose way is shown, default "tool" or the last link. Without the robot the
         page has no torques, no way and nothing that moves.
         """
         from .page import page
@@ -239,11 +241,13 @@ class Trajectory(Motion):
                 end: [(np.asarray(x) / k**d).tolist() for d, x in enumerate(rows)]
                 for end, rows in info["request"].items()
             }
-        return Trajectory(
+        out = Trajectory(
             self.t[0] + k * (self.t - self.t[0]), self.pieces / (k**orders)[:, None], joints=self.joints,
             units=self.units, robot=self.robot, limits=self.limits, info={**info, "scaled_by": k},
             friction=self.friction,
         )  # fmt: skip
+        out.scene = self.scene
+        return out
 
     def scaled_in_time(
         self, duration: float | None = None, *, limits: Limits | None = None, check: str = "warn",

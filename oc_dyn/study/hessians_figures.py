@@ -3,9 +3,12 @@
 import numpy as np
 from matplotlib.figure import Figure
 
+from ..drawing import styled
+
 COLORS = {"AD": "C0", "analytic": "C1", "Gauss-Newton": "C2", "quasi-Newton": "C3"}
 
 
+@styled()
 def plot(rows, path):
     """A panel a problem, a line for each way that found the optimum; solid: compiled."""
     problems = list(dict.fromkeys(row["problem"] for row in rows))

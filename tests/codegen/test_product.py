@@ -48,6 +48,7 @@ def test_no_compiler_has_anything_to_say(kind, precision, language, written):
         subprocess.run([*words, *STRICT, "-c", source, "-o", "part.o"], cwd=folder, check=True)
 
 
+@pytest.mark.few(3)
 @pytest.mark.sample("law-single")
 @pytest.mark.parametrize("kind, precision", CASES)
 def test_self_test_under_sanitizers(kind, precision, written):
@@ -73,6 +74,7 @@ def test_self_test_with_other_flags(kind, precision, flags, written):
     assert said.returncode == 0, said.stdout + said.stderr
 
 
+@pytest.mark.few(3)
 @pytest.mark.sample("law-double")
 @pytest.mark.parametrize("kind, precision", CASES)
 def test_no_heap_no_recursion_no_variables(kind, precision, written):

@@ -55,7 +55,7 @@ def conditions(robot, q):
 
 
 @pytest.mark.few(3)
-@pytest.mark.sample("geared")
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FIXED)
 def test_accelerations_and_their_derivatives(name):
     robot, order = linkage(name), ORDERS[name]

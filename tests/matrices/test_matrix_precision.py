@@ -192,7 +192,7 @@ def worst(got, series):
     return max(float(e.max() / (factorial(k) * abs(series[..., k]).max())) for k, e in enumerate(found))
 
 
-@pytest.mark.sample(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_mass_matrix_and_gravity_alone(name):
     robot = samples.robot(name)

@@ -73,6 +73,7 @@ def test_between_nodes_are_the_steps(robot, crouch):
     assert p[3, 2, 1] == pytest.approx(np.array(pose["p"]).ravel())
 
 
+@pytest.mark.slow
 def test_a_report_notices_what_is_wrong(robot, crouch):
     good = crouch[2]
 

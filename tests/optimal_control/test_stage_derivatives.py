@@ -90,6 +90,7 @@ def test_known_optima(number):
     check([g.kind for g in made.groups])
 
 
+@pytest.mark.few(4)
 @pytest.mark.sample("cart_pole_swing_up")
 @pytest.mark.parametrize(
     "name",
@@ -182,7 +183,7 @@ def contacts():
     return ocp
 
 
-@pytest.mark.sample("inverse")
+@pytest.mark.slow
 @pytest.mark.parametrize("what", ["inverse", "forward", "contacts"])
 def test_graphs_give_the_same(what, monkeypatch):
     """All Functions, against derivatives of the MX graph."""

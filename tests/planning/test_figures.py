@@ -149,6 +149,10 @@ def test_the_way_of_the_tool_is_where_the_tool_is(plan, arm):
     samples = plan.sample(1e-3)
     p, speed = positions(arm, frame, samples)
     np.testing.assert_allclose(speed[1:-1], np.linalg.norm(p[2:] - p[:-2], axis=1) / 2e-3, atol=1e-5)
+    (legend,) = (x.get_text() for x in figure.axes[3].get_legend().get_texts())  # of the marks
+    marks = next(x for x in figure.axes[3].lines if x.get_label() == legend)
+    assert legend == "every 0.5 s, in all panels"
+    assert np.allclose(np.diff(marks.get_xdata()), 0.5, atol=0.01)
     labels = [(a.get_xlabel(), a.get_ylabel()) for a in figure.axes]
     assert labels == [("x [m]", "y [m]"), ("x [m]", "z [m]"), ("y [m]", "z [m]"), ("time [s]", "speed [m/s]")]
 
@@ -207,6 +211,29 @@ def test_the_page_is_whole_and_fetches_nothing(plan, tmp_path):
             assert f"{100 * row.share:.2f} %" in told
             assert f"{row.value:.6g}" in told
     assert "<canvas" in page.inner[0]
+
+
+def test_the_page_checks_and_draws_what_a_plan_was_made_among(plan, monkeypatch, tmp_path):
+    from oc_dyn.planning import page
+
+    shown = []
+    monkeypatch.setattr(page, "plot", lambda motion, path, normalized, scene, dark: shown.append(scene))
+    monkeypatch.setattr(page, "_svg", lambda draw, dark: str(draw(dark)))
+    for other in ("phase_plane", "tool_path"):
+        monkeypatch.setattr(page, other, lambda *options: None)
+    robot = plan.robot
+    ball = od.scene.shapes.Sphere(0.1)
+    far = np.eye(4)
+    far[0, 3] = 5.0
+    scene = od.Scene().attach("tool", robot.bodies[-1].name, ball).add("pillar", ball, far)
+    limits, among = plan.limits.without("tau"), {"scene": scene, "clearance": 0.02}
+    made = od.plan_point_to_point(robot, [0.0, 0.0], [0.5, -0.3], limits=limits, continuity=2, nodes=10, **among)
+    assert made.scene is scene
+    assert made.stretched(2.0).scene is scene
+    text = made.report(tmp_path / "made.html").read_text(encoding="utf-8")
+    assert shown == [scene, scene]
+    assert "tool - pillar" in text
+    assert "<td>0.02</td>" in text  # the clearance that was asked for
 
 
 @pytest.mark.slow

@@ -2,6 +2,7 @@
 
 import json
 import os
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -131,6 +132,10 @@ def test_report_against_other_limits(motion):
     assert not report.ok()
     assert report.ok(tolerance=2.0)
     assert "limits exceeded" in str(report)
+    for share, said in ((1.0006, "over a limit by 0.06 %, 0.5 % is tolerated"), (0.9994, "within all limits")):
+        row = replace(report.rows[1], share=share)
+        told = str(replace(report, rows=(row,), clearance=None)).splitlines()[-1]
+        assert told.startswith(said)
     free = motion.check(limits=motion.limits.without("v", "tau"))
     assert "no limit" in str(free)
     one_sided = Limits(motion.joints, q=(-np.inf, -0.6))

@@ -96,7 +96,12 @@ def test_shares_of_limits_are_those_of_the_motion():
     shares = {row["name"]: numbers(row["values"], -1) for row in motion["shares"]}
     assert shares["v"].max() <= 1 + 1e-6
     assert shares["dv"].max() == pytest.approx(1, abs=1e-3)
-    assert len(shares["v"]) == len(numbers(motion["t"], -1))
+    for row in motion["shares"]:  # at the times they are of, not the largest until the next row
+        at = numbers(row["t"], -1)
+        assert set(numbers(motion["t"], -1)) <= set(at)
+        wanted = plan.sample(np.clip(at.astype(float), 0, plan.duration)).utilization()[row["name"]]
+        assert np.isinf(wanted).all() or np.allclose(shares[row["name"]], wanted, atol=2e-4)
+    assert shares["v"][0] == 0
     assert numbers(motion["t"], -1)[-1] == pytest.approx(plan.duration, rel=1e-6)
 
 
@@ -117,6 +122,56 @@ def test_robots_at_home(name):
     data = contents(od.view(getattr(od.robots, name)()))
     assert data["motions"][0]["parts"]
     assert 0 < data["reach"] < 100
+
+
+def cart_pole(com=(0, 0, -0.5), inertia=None):
+    made = od.RobotBuilder("cart_pole")
+    made.add_link("rail")
+    made.add_link("cart", 1.0)
+    made.add_link("pole", 0.3, com=com, inertia=inertia)
+    made.add_joint("slide", "prismatic", "rail", "cart", axis=(1, 0, 0))
+    made.add_joint("hinge", "revolute", "cart", "pole", axis=(0, 1, 0))
+    return made.build()
+
+
+def balls(page):
+    """(K, balls, 3) places of what is drawn."""
+    (motion,) = contents(page)["motions"]
+    return numbers(motion["poses"], -1, motion["slots"], 4, 3)[..., 3, :]
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_link_at_a_tip_is_drawn_to_where_its_inertia_says_that_it_ends():
+    """A point mass ends at the mass, a slender rod at its end, a robot of no extent at home is drawn all the same."""
+    t, q = [0, 1], np.array([[0.0, 0.0], [0.4, np.pi / 2]])
+    rod = 0.3 * 1.0**2 / 12 * np.array([1, 0, 0, 1, 0, 0])
+    for inertia, far in ((None, 0.5), (rod, 1.0)):
+        found = balls(od.view(cart_pole(inertia=inertia), (t, q), fps=1000))
+        assert np.isfinite(found).all()
+        tip = np.array([[0, 0, -far], [0.4 - far, 0, 0]])
+        assert np.abs(found - tip[:, None]).max(axis=(0, 2)).min() < 1e-6
+        beads = np.abs(found - [[[0, 0, 0]], [[0.2, 0, 0]]]).max(axis=(0, 2))
+        assert beads.min() < 1e-6  # half-way along the slide
+    assert np.isfinite(balls(od.view(cart_pole(com=(0, 0, 0))))).all()
+
+
+def test_tools_and_links_without_shapes_are_drawn_too():
+    robot = cart_pole().with_frame("hook", "cart", (0, 0.2, 0)).with_frame("sight", "pole", (0.1, 0, 0))
+    found = balls(od.view(robot, [0.3, 0.0]))[0]
+    for wanted in ((0.3, 0.2, 0), (0.4, 0, 0), (0.3, 0, -0.5)):
+        assert np.abs(found - wanted).max(axis=1).min() < 1e-6
+    text = """<robot name="r"><link name="base"/>
+      <link name="cart"><inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>
+        <collision><geometry><box size="0.1 0.1 0.1"/></geometry></collision></link>
+      <link name="pole"><inertial><origin xyz="0 0 -0.5"/><mass value="1"/>
+        <inertia ixx="0" iyy="0" izz="0" ixy="0" ixz="0" iyz="0"/></inertial></link>
+      <joint name="x" type="prismatic"><parent link="base"/><child link="cart"/>
+        <limit lower="-1" upper="1" effort="1" velocity="1"/></joint>
+      <joint name="y" type="continuous"><parent link="cart"/><child link="pole"/><axis xyz="0 1 0"/></joint></robot>"""
+    half_shown = od.load_urdf(text)
+    found = balls(od.view(half_shown, [0.0, 0.0]))[0]
+    assert np.abs(found - [0, 0, -0.5]).max(axis=1).min() < 1e-6
+    assert len(balls(od.view(half_shown, [0.0, 0.0], show="collision"))[0]) == 1
 
 
 def test_loops_stay_closed():

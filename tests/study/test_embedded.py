@@ -13,6 +13,7 @@ from oc_dyn.study.apart import Told
 from oc_dyn.study.cortex_cases import cases
 
 
+@pytest.mark.few(2)
 @pytest.mark.slow
 @pytest.mark.skipif(not cortex.available(cortex.GCC, cortex.QEMU), reason="needs arm-none-eabi-gcc and qemu-arm")
 @pytest.mark.parametrize("kind", ["function", "law", "player", "controller"])

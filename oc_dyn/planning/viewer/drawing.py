@@ -22,6 +22,7 @@ from .surfaces import Triangles, along, at, triangles
 _COLORS = ((0.13, 0.44, 0.71), (0.84, 0.37, 0.0), (0.0, 0.62, 0.45), (0.8, 0.47, 0.65), (0.9, 0.62, 0.0))  # Okabe, Ito
 _WORLD, _MOVING, _PLANE = (0.6, 0.6, 0.62, 1.0), (0.9, 0.62, 0.0, 1.0), (0.6, 0.6, 0.62, 0.25)
 _THICK = 0.03  # of the size of a robot without shapes: radius of its sticks
+_BEADS = 9  # that show a stick whose length changes
 
 
 @dataclass
@@ -74,7 +75,7 @@ class Drawing:
             middle = (points.min(axis=0) + points.max(axis=0)) / 2
             radius = float(np.linalg.norm(points - middle, axis=1).max())
             self._reach(moving[-1][:, :3, :3] @ middle + moving[-1][:, :3, 3], radius)
-        for shape, C in self._sticks(rows.q) if self.looks.sticks else ():
+        for shape, C in self._sticks(rows.q):
             made.parts.append(Part(self._of_shape(shape), len(moving)))
             moving.append(C)
         made.poses = np.stack(moving, axis=1) if moving else np.zeros((len(rows.t), 0, 4, 4))
@@ -110,16 +111,23 @@ class Drawing:
         self.high = np.maximum(self.high, points.max(axis=0) + radius)
 
     def _sticks(self, q: Array) -> list[tuple[Shape, Array]]:
-        """Capsules between joints, and balls at them, with their poses (K, 4, 4)."""
-        f, pairs = stick_figure(self.robot)
+        """Capsules between joints, beads where a joint slides, and balls at joints and ends, with their poses
+        (K, 4, 4)."""
+        if self.looks.sticks == ():
+            return []
+        f, pairs = stick_figure(self.robot, self.looks.sticks)
         points = np.array(f.map(len(q))(q.T)).reshape(3, len(q), -1).transpose(1, 2, 0)
-        self._reach(points.reshape(-1, 3), 0.0)
+        self._reach(points[:, np.ravel(pairs)].reshape(-1, 3) if pairs else points[:, 0], 0.0)
         thick = max(_THICK * float(np.max(self.high - self.low)), 1e-3)
         out: list[tuple[Shape, Array]] = []
         for a, b in pairs:
             start, end = points[:, a], points[:, b]
-            length = float(np.linalg.norm(end - start, axis=1).max())
-            if length > 1e-9:
+            lengths = np.linalg.norm(end - start, axis=1)
+            length = float(lengths.max())
+            if np.ptp(lengths) > 1e-6 * length:
+                between = (start + w * (end - start) for w in np.linspace(0, 1, _BEADS + 2)[1:-1])
+                out += [(Sphere(round(0.6 * thick, 6)), at(x)) for x in between]
+            elif length > 1e-9:
                 out.append((Capsule(round(thick, 6), round(length, 6)), along(start, end)))
         out += [(Sphere(round(1.5 * thick, 6)), at(points[:, b])) for _, b in pairs]
         return out

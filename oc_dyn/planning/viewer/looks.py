@@ -33,12 +33,12 @@ class Seen:
 
 @dataclass(frozen=True)
 class Looks:
-    """items: shapes of a scene. seen: surfaces on links. sticks: whether the robot is drawn as sticks. notes: what is
-    not shown, and why."""
+    """items: shapes of a scene. seen: surfaces on links. sticks: numbers of the bodies that are drawn as sticks; None:
+    the whole robot. notes: what is not shown, and why."""
 
     items: tuple[Item, ...]
     seen: tuple[Seen, ...]
-    sticks: bool
+    sticks: tuple[int, ...] | None
     notes: tuple[str, ...] = ()
 
 
@@ -47,14 +47,21 @@ def looks(robot: Robot, scene: Scene | None, show: str, packages: Mapping[str, S
     What it shows is `robot.visuals`, and `robot.collisions` of links without, or whose meshes cannot be read."""
     items = () if scene is None else scene.items
     if any(x.link is not None for x in items):
-        return Looks(items, (), False)
+        return Looks(items, (), ())
     seen, notes = _visuals(robot, packages or {}) if show == "visual" else ((), ())
     done = {x.link for x in seen}
     taken = {x.name for x in items}
     rest = any(x.link not in done for x in robot.collisions)
     own, more = _collisions(robot, packages) if rest else ((), ())
     own = tuple(x for x in own if x.link not in done and x.name not in taken)
-    return Looks((*own, *items), seen, not own and not seen, (*notes, *more))
+    sticks = _bare(robot, {*done, *(x.link for x in own)}) if show == "visual" else ()
+    return Looks((*own, *items), seen, sticks if own or seen else None, (*notes, *more))
+
+
+def _bare(robot: Robot, shown: set[str | None]) -> tuple[int, ...]:
+    """Numbers of the bodies with mass none of whose links is shown."""
+    done = {frame.body for name, frame in robot.frames.items() if name in shown}
+    return tuple(b.index for b in robot.bodies if b.inertia.mass and b.index not in done)
 
 
 def _collisions(robot: Robot, packages: Mapping[str, StrPath] | None) -> tuple[tuple[Item, ...], tuple[str, ...]]:

@@ -22,7 +22,7 @@ _STEPS = 20  # from home to the start of a motion of a robot with loops
 
 @dataclass(frozen=True)
 class Rows:
-    """name. t (K,) [s], from 0 on. q (K, nq). shares: {quantity: (K,) shares of limits}."""
+    """name. t (K,) [s], from 0 on. q (K, nq). shares: {quantity: (2, L) times [s] and shares of limits then}."""
 
     name: str
     t: Array
@@ -53,13 +53,12 @@ def at_home(robot: Robot) -> Array:
 
 def rows(robot: Robot, name: str, motion: Any, fps: float) -> Rows:
     """Rows of a motion, 1 / fps [s] apart or more."""
-    what, shares = f"view: {name}", {}
+    what, fine = f"view: {name}", None
     motion = getattr(motion, "motion", motion)  # of elastic plans
     if hasattr(motion, "sample") and hasattr(motion, "utilization"):
         fine = motion.sample(1 / (_FINER * fps))
         every = np.unique(np.r_[np.arange(0, len(fine.t), _FINER), len(fine.t) - 1])
         t, q = fine.t[every], fine.q[every]
-        shares = {k: np.maximum.reduceat(x, every) for k, x in fine.utilization().items()}  # up to the next row
     elif hasattr(motion, "unknowns"):
         raise ShapeError(f"{what}: a Solution has many expressions; give (found.t, found[q]) with q those of the robot")
     elif hasattr(motion, "t") and hasattr(motion, "q"):
@@ -76,7 +75,19 @@ def rows(robot: Robot, name: str, motion: Any, fps: float) -> Rows:
         )
     check_quaternions(what, quaternions(robot), q.T)
     chosen = _chosen(t, fps)
-    return Rows(name, t[chosen] - t[0], q[chosen], {k: np.asarray(x)[chosen] for k, x in shares.items()})
+    shares = {} if fine is None else _shares(fine, every[chosen])
+    return Rows(name, t[chosen] - t[0], q[chosen], shares)
+
+
+def _shares(fine: Any, rows: Any) -> dict[str, Array]:
+    """Shares of Samples at those that are rows (K,), and where they are largest between: what is drawn at a time is
+    what is true then, and no peak is lost."""
+    out = {}
+    for quantity, x in fine.utilization().items():
+        peaks = [a + int(np.argmax(part)) for a, part in zip(rows, np.split(x, rows[1:]), strict=True)]
+        kept = np.unique([*rows, *peaks])
+        out[quantity] = np.array([fine.t[kept] - fine.t[0], x[kept]])
+    return out
 
 
 def _chosen(t: Array, fps: float) -> Array:

@@ -201,7 +201,7 @@ function put(thing, model, color, flat) {
 
 // -- shares of limits ------------------------------------------------------------------------------------------------
 
-const curves = motions.flatMap((m, i) => m.shares.map((s, k) => ({ name: (motions.length > 1 ? m.name + ": " : "") + s.name, t: m.t, y: floats(s.values), k, dash: i })));
+const curves = motions.flatMap((m, i) => m.shares.map((s, k) => ({ name: (motions.length > 1 ? m.name + ": " : "") + s.name, t: floats(s.t), y: floats(s.values), k, dash: i })));
 const COLORS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"], DASHES = [[], [6, 3], [2, 2], [8, 3, 2, 3]];
 if (!curves.length) $("shares").style.display = "none";
 

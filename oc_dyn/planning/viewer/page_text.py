@@ -47,7 +47,7 @@ def _motion(x: Drawn) -> dict[str, Any]:
         "slots": x.poses.shape[1],
         "t": _packed(x.t),
         "poses": _packed(_by_columns(x.poses)[..., :3]),
-        "shares": [{"name": k, "values": _packed(y)} for k, y in x.shares.items()],
+        "shares": [{"name": k, "t": _packed(t), "values": _packed(y)} for k, (t, y) in x.shares.items()],
     }
 
 

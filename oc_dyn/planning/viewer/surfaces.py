@@ -141,9 +141,9 @@ def simplified(points: Array, faces: Array, most: int) -> Triangles:
 
 
 def along(start: Array, end: Array) -> Array:
-    """Poses (K, 4, 4) in the middle between points (K, 3), with z along them."""
-    z = end - start
-    z = z / np.maximum(np.linalg.norm(z, axis=1, keepdims=True), 1e-12)
+    """Poses (K, 4, 4) in the middle between points (K, 3), with z along them; of points that meet, with z upward."""
+    length = np.linalg.norm(end - start, axis=1, keepdims=True)
+    z = np.where(length > 1e-12, (end - start) / np.maximum(length, 1e-12), [0.0, 0.0, 1.0])
     other = np.where(np.abs(z[:, 2:]) < 0.9, [0.0, 0.0, 1.0], [1.0, 0.0, 0.0])
     x = np.cross(other, z)
     x /= np.linalg.norm(x, axis=1, keepdims=True)

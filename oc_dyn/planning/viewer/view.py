@@ -76,8 +76,10 @@ def view(
         None shows the robot at home. Shares of limits are plotted for motions that have limits.
     scene: an od.Scene, whose shapes are drawn, on links as well. Without any on links, the robot's own are.
     show: "visual" takes the robot's visual shapes, meshes among them, and for links without the collision shapes;
-        "collision" these alone. Collision meshes are drawn by their hulls, robots without shapes as sticks. Meshes are
-        read where the extra `meshes` is installed and their files are there; .notes tells what is not shown, and why.
+        "collision" these alone. Collision meshes are drawn by their hulls, robots without shapes as sticks, and so are
+        links without beside others that have some: to frames that are fixed to them, and at tips to where their inertia
+        says that they end; beads are the way of a joint that slides. Meshes are read where the extra `meshes` is
+        installed and their files are there; .notes tells what is not shown, and why.
         packages: as of Scene.of.
     path: of a file to write, "motion.html", whose folder is made; without one, .open() shows the page and notebooks
         show it by themselves.

@@ -4,7 +4,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from ...drawing import COLORS
+from ...drawing import COLORS, styled
 from ..paper_figures import DPI, whole_ticks
 
 _MAPS = (("cheapest", "ratio", "instructions"), ("fastest", "ratio by time", "time of compiled C"))
@@ -13,6 +13,7 @@ MARKERS = "oosD^vPX*h"  # the first is that of the function, which is not drawn
 _MARKS = {"not steady": " ~", "none": " ="}
 
 
+@styled()
 def plot_map(rows, path):
     """Rows of cheapest.csv: panels of order over bodies, coloured by the cheapest method."""
     panels = list(dict.fromkeys((row["quantity"], row["robot"]) for row in rows))
@@ -46,6 +47,7 @@ def _square(x, y, color):
     return Rectangle((x - 0.5, y - 0.5), 1, 1, facecolor=color, alpha=0.6, edgecolor="white")
 
 
+@styled()
 def plot_costs_of_building(rows, path):
     """Rows of costs.csv: the time of a call over the time until the first one; hollow: AD."""
     names = list(dict.fromkeys(row["robot"] for row in rows))
@@ -80,6 +82,7 @@ def set_up(row):
     return float(row["build_seconds"]) + float(row["compile_seconds"])
 
 
+@styled()
 def plot_shares(rows, products, value, path, title):
     """Instructions, or times, over those of the function, over the bodies: rows {"quantity", "robot", "bodies",
     "product", "way", value}; full: chains, dashed: trees."""
@@ -107,6 +110,7 @@ def plot_shares(rows, products, value, path, title):
     figure.savefig(path, dpi=DPI)
 
 
+@styled()
 def plot_digits(rows, path):
     """Rows of digits.csv: digits of every quantity and method that are lost in single precision, by robot."""
     ways = list(dict.fromkeys((r["quantity"], r["order"], r["method"]) for r in rows))
