@@ -163,6 +163,9 @@ def _plan(options):
     _require_ends(options)
     start = _positions(robot, "from", getattr(options, "from"))
     goal, told = _goal(options, robot, bare, start, among)
+    note = plan_options.turned_far(robot, goal) if robot.nq == robot.nv else None
+    if note and not options.quiet:
+        _complain(f"oc-dyn: note: {note}")
     speed = None if options.start_velocity is None else _velocity(robot, options.start_velocity)
     limits = _limits(options, robot)
     plan = od.plan_point_to_point(

@@ -8,7 +8,9 @@ from .command_line import named_numbers, numbers_of
 from .errors import ShapeError
 from .lie import so3
 from .model.inertia import Inertia
+from .planning.trajectory import joint_units
 
+_FAR = 4 * np.pi  # [rad]
 _STARTS = 20  # of the search for a configuration at a pose
 _TENSOR = ((0, 1, 2), (1, 3, 4), (2, 4, 5))  # places in ixx, ixy, ixz, iyy, iyz, izz
 TOOL = "tool"
@@ -53,6 +55,18 @@ def scene_of(robot, file, clearance):
         problem = f"{robot.name} has no collision shapes, and the file puts none on its links"
         raise ShapeError(f"--scene: {problem}; attach some there")
     return {"scene": scene, "clearance": 0.0 if clearance is None else clearance}
+
+
+def turned_far(robot, positions):
+    """A note on positions of joints without limits that are many turns, as of degrees; None where there are none."""
+    lower, upper = robot.limit("lower"), robot.limit("upper")
+    endless = np.isinf(lower) & np.isinf(upper) & (np.array(joint_units(robot)) == "rad")
+    far = np.flatnonzero(endless & (np.abs(positions) > _FAR))
+    if not far.size:
+        return None
+    name, x = robot.coordinate_names[far[0]], positions[far[0]]
+    turns = abs(x) / (2 * np.pi)
+    return f"joint {name!r} is to be at {x:g} rad, {turns:.1f} turns; {x:g} degrees are {np.deg2rad(x):.4g} rad"
 
 
 def goal_at(robot, text, frame, start, bare=None, among=None):

@@ -218,3 +218,16 @@ def test_the_command_refuses_an_end_in_collision_by_the_pair(tmp_path, capsys):
     given = ["plan", "panda", "--from", "-0.9 0.3 0 -1.8 0 2.1 0.7", "--to", q, "--scene", str(file)]
     assert cli.main([*given, "--clearance", "0.01", "--out", str(tmp_path / "out")]) != 0
     assert "q_goal is in collision: 'panda_link" in capsys.readouterr().err
+
+
+def test_many_turns_of_a_joint_without_limits_get_a_note():
+    b = od.RobotBuilder("spun")
+    b.add_link("base")
+    b.add_body("a", "continuous", "base", mass=1.0, com=(0.1, 0, 0))
+    b.add_body("b", "prismatic", "a", mass=1.0)
+    robot = b.build()
+    told = plan_options.turned_far(robot, [90.0, 90.0])
+    assert "is to be at 90 rad, 14.3 turns; 90 degrees are 1.571" in told
+    assert plan_options.turned_far(robot, [6.3, 90.0]) is None
+    assert plan_options.turned_far(od.robots.four_bar(), [0.1]) is None
+    assert plan_options.turned_far(od.robots.panda(), [90.0] * 7) is None  # refused, it has limits
