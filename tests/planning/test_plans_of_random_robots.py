@@ -166,6 +166,7 @@ def test_plans_keep_all_limits(planned):
     assert sum(x is not None for x in found) == 5
 
 
+@pytest.mark.few(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("planned", [by_points, along])
 def test_plans_of_fifty_robots_keep_all_limits(planned):

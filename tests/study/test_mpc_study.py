@@ -98,6 +98,7 @@ def test_quick_run_without_the_peer(tmp_path, monkeypatch, capsys):
         assert row["good samples until ok"] <= 5
 
 
+@pytest.mark.few(1)
 @pytest.mark.slow
 @needs_compiler
 @pytest.mark.parametrize("seed", [1, 2])
