@@ -12,9 +12,9 @@ import casadi as ca
 from ..forward_dynamics.articulated_body import factor, solve
 from ..lie.se3 import ad, force_cross
 
-_X = ca.SX.sym("X", 6)
-_BRACKET = ca.sparsify(ca.DM(ca.jacobian(ca.vec(ad(_X)), _X)))  # vec(ad(X)) from X
-_FORCE = ca.sparsify(ca.DM(ca.jacobian(ca.vec(-ad(_X).T), _X)))  # vec(-ad(X)^T) from X
+_UNITS = ca.horzsplit(ca.densify(ca.DM.eye(6)))
+_BRACKET = ca.sparsify(ca.horzcat(*(ca.vec(ad(x)) for x in _UNITS)))  # vec(ad(X)) from X
+_FORCE = ca.sparsify(ca.horzcat(*(ca.vec(-ad(x).T) for x in _UNITS)))  # vec(-ad(X)^T) from X
 
 
 @dataclass(frozen=True)

@@ -107,7 +107,7 @@ def orange(picture):
 
 def green(picture):
     """The same of what is carried."""
-    return np.argwhere(picture[..., 1] - np.maximum(picture[..., 0], picture[..., 2]) > 30)
+    return np.argwhere(picture[..., 1] - np.maximum(picture[..., 0], picture[..., 2]) > 15)
 
 
 @pytest.mark.slow
