@@ -18,6 +18,7 @@ from ..robots import panda
 from ..runs.manifest import manifest, write_json
 from ..runs.points import bar
 from ..text import in_columns
+from . import apart
 from .memory import fresh, peak
 from .suite import listed, load
 
@@ -85,7 +86,7 @@ def run(out, quick=False, progress=None):
     cells_of_rounds = [[row[k] for k in ROUNDS] for row in rounds]
     write_csv(Path(out) / "accuracy_costs.csv", [FIELDS, *cells])
     write_csv(Path(out) / "refinement.csv", [ROUNDS, *cells_of_rounds])
-    command = ["oc-dyn", "study", "accuracy_costs", *(["--quick"] if quick else []), "--out", out]
+    command = apart.typed("accuracy_costs", out, quick)
     write_json(Path(out) / "manifest.json", manifest(command, intervals=sizes, tolerances=tolerances))
     tables = ([[k.strip() for k in FIELDS], *cells], [ROUNDS, *cells_of_rounds])
     return "\n\n".join(map(in_columns, tables))

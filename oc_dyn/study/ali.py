@@ -13,6 +13,7 @@ from pathlib import Path
 from ..runs.manifest import manifest, write_json
 from ..runs.points import bar
 from ..runs.stored_table import StoredTable
+from . import apart
 from .functions import TIMES, built, new_robot, timed
 from .growth import Series, _measure, fit
 
@@ -65,7 +66,7 @@ def run(out, quick=False, progress=None, executor="serial"):
         times = _times(out / "times.csv", small, timed_orders, quick, shown)
     findings = _findings(over_order, over_bodies, large)
     plot_series(_panels(over_order, over_bodies, large, times, small), out / "ali.png", _TITLE)
-    command = ["oc-dyn", "study", "ali", *(["--quick"] if quick else []), "--out", out]
+    command = apart.typed("ali", out, quick)
     facts = {"bodies_of_order_sweep": small, "order_of_body_sweep": ORDER, "most_instructions": most}
     write_json(out / "manifest.json", manifest(command, **facts, findings=findings, times=times))
     return report(over_order, over_bodies, large, times, findings, small)

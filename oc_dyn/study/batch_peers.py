@@ -21,6 +21,7 @@ from ..function import function
 from ..runs.manifest import manifest, write_json
 from ..runs.points import bar as progress_bar
 from ..text import in_columns
+from . import apart
 from .peers import mujoco, native
 from .peers.robots import pinocchio_model, robot
 from .random_programs import errors_of_functions, numbers, one_by_one, program, same_bits
@@ -83,7 +84,7 @@ def run(out, quick=False, progress=None):
         f"{len(checked)} random programs of {totals[1]} instructions: {totals[5]} of {totals[3]} results have other "
     )
     exact += f"bits than CasADi's; {totals[4]} are finite"
-    command = ["oc-dyn", "study", "batch_peers", *(["--quick"] if quick else []), "--out", out]
+    command = apart.typed("batch_peers", out, quick)
     facts = {"compiler": native.compiler_version(), "flags": NATIVE, "flags_of_scalar": FLAGS, "left_out": notes}
     facts |= {"flags_beside_mujoco": "the wheel's own", "points": points, "rounds": ROUNDS, "programs": exact}
     write_json(out / "manifest.json", manifest(command, **facts))

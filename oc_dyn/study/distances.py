@@ -25,6 +25,7 @@ from ..scene.numeric import separation
 from ..scene.smooth_support import bound
 from ..subexpressions import merged
 from ..text import in_columns
+from .apart import typed
 
 SHAPES = {
     "sphere": s.Sphere(0.1),
@@ -66,7 +67,7 @@ def run(out, quick=False, progress=None):
     counts = panda_rows()
     write_csv(Path(out) / "distances.csv", [FIELDS, *rows])
     write_csv(Path(out) / "panda.csv", [PANDA, *counts])
-    command = ["oc-dyn", "study", "distances", *(["--quick"] if quick else []), "--out", out]
+    command = typed("distances", out, quick)
     versions = {"coal": _coal().__version__ if _coal() else "not installed"}
     write_json(Path(out) / "manifest.json", manifest(command, pairs=count, seed=0, **versions))
     return "\n\n".join(map(in_columns, ([FIELDS, *rows], [PANDA, *counts])))

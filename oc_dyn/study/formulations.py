@@ -31,6 +31,7 @@ from ..scene import Scene, exact_distances
 from ..scene import shapes as s
 from ..scene.numeric import separation
 from ..text import in_columns
+from .apart import typed
 
 CORNERS = tuple(map(tuple, np.random.default_rng(5).normal(size=(12, 3)) * 0.15))
 PAIRS = {
@@ -71,7 +72,7 @@ def run(out, quick=False, progress=None):
                         rows.append(measured(case, name, solve, seed))
                 shown.update()
     write_csv(Path(out) / "formulations.csv", [FIELDS, *rows])
-    command = ["oc-dyn", "study", "formulations", *(["--quick"] if quick else []), "--out", out]
+    command = typed("formulations", out, quick)
     write_json(Path(out) / "manifest.json", manifest(command, seeds=seeds, nodes=NODES, clearance=CLEARANCE))
     return in_columns([FIELDS, *rows])
 

@@ -22,6 +22,7 @@ from ..runs.manifest import manifest, write_json
 from ..runs.points import bar as _bar
 from ..runs.points import measured, named
 from ..runs.stored_table import StoredTable
+from . import apart
 from .functions import new_robot
 from .memory import fresh, peak
 
@@ -102,7 +103,7 @@ def run(out, quick=False, progress=None, executor="serial"):
     plot_orders(by_order, out / "growth.png")
     plot_bodies(by_bodies, out / "bodies.png", long)
     plot_memory(by_order, by_bodies, out / "memory.png")
-    command = ["oc-dyn", "study", "growth", *(["--quick"] if quick else []), "--out", out]
+    command = apart.typed("growth", out, quick)
     facts = {"most_instructions": most, "lines_fitted_from_bodies": long}
     series = {"over_order": by_order, "over_bodies": by_bodies}
     facts |= {name: [_fits_as_facts(s) for s in x] for name, x in series.items()}

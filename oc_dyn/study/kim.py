@@ -17,6 +17,7 @@ from ..registry import methods
 from ..runs.manifest import manifest, write_json
 from ..runs.points import bar, fill
 from ..runs.stored_table import StoredTable
+from . import apart
 from .functions import TIMES, built, new_robot, timed
 
 RECURSION, AD = "recursive_scalar", "ad"
@@ -66,7 +67,7 @@ def run(out, quick=False, progress=None, executor="serial"):
     for row in costs:
         row["instructions"], row["error"] = int(row["instructions"]), float(row["error"])
     plot_costs(costs, out / "kim.png")
-    command = ["oc-dyn", "study", "kim", *(["--quick"] if quick else []), "--out", out]
+    command = apart.typed("kim", out, quick)
     facts = {"costs": costs, "times": times, "largest_error": max(row["error"] for row in costs)}
     write_json(out / "manifest.json", manifest(command, **facts))
     return report(costs, times)

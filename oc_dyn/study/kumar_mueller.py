@@ -17,7 +17,7 @@ from ..registry import get_method
 from ..runs.manifest import manifest, write_json
 from ..runs.points import bar, fill
 from ..runs.stored_table import StoredTable
-from . import native
+from . import apart, native
 from .functions import TIMES, count, count_on, timed
 
 QUANTITY, ROBOT = "inverse_dynamics", "panda"
@@ -81,7 +81,7 @@ def run(out, quick=False, progress=None, executor="serial"):
     counts = [{"method": c["method"], "order": int(c["order"]), "instructions": int(c["instructions"])} for c in counts]
     plot_ways(counts, {m: told for m, (told, _) in WAYS.items()}, "order r", out / "orders.png", _TITLE)
     plot_torques(t, motion(t), torques, out / "torques.png")
-    command = ["oc-dyn", "study", "kumar_mueller", *(["--quick"] if quick else []), "--out", out]
+    command = apart.typed("kumar_mueller", out, quick)
     facts = {"evaluations": ROUNDS * CALLS, "times": times, "agreement": agreement}
     write_json(out / "manifest.json", manifest(command, **facts))
     return report(counts, models, times, agreement)

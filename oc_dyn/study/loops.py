@@ -22,6 +22,7 @@ from ..registry import get
 from ..runs.manifest import manifest, write_json
 from ..runs.points import bar
 from ..text import in_columns
+from . import apart
 from .native import compiler, laps, times
 
 LINKAGES = (1, 2, 4, 8, 16)
@@ -62,7 +63,7 @@ def run(out, quick=False, progress=None):
         text += "\n\n" + in_columns([TIMED, *timed])
     lines = [(way, bodies, [row[2 + k] for row in rows], "-") for k, way in enumerate(WAYS)]
     plot_series([("four-bar linkages in a chain", "bodies", "instructions", "log", lines)], Path(out) / "loops.png", "")
-    command = ["oc-dyn", "study", "loops", *(["--quick"] if quick else []), "--out", out]
+    command = apart.typed("loops", out, quick)
     facts = {"slopes": dict(zip(WAYS, map(float, slopes), strict=True))}
     write_json(Path(out) / "manifest.json", manifest(command, **facts))
     return text

@@ -17,6 +17,7 @@ from ..function import function
 from ..registry import methods
 from ..runs.manifest import manifest, write_json
 from ..text import in_columns
+from . import apart
 from .dense_matrices import WAYS, dense_matrices, operations
 from .native import compiler, times
 
@@ -75,7 +76,7 @@ def run(out, quick=False, progress=None):
         if not floating:
             rows += _dense(name, robot, not quick and compiler())
     write_csv(Path(out) / "matrices.csv", [FIELDS, *rows])
-    command = ["oc-dyn", "study", "matrices", *(["--quick"] if quick else []), "--out", out]
+    command = apart.typed("matrices", out, quick)
     facts = [dict(zip(FIELDS, row, strict=True)) for row in rows]
     plot_shares(facts, [name for name in FIELDS if "share" in name], REPORTED, Path(out) / "matrices.png")
     write_json(Path(out) / "manifest.json", manifest(command, reported_share_of_time=REPORTED, rows=facts))

@@ -22,6 +22,7 @@ from ..optimal_control.polynomials import hermite
 from ..optimal_control.problem import Problem
 from ..runs.manifest import manifest, write_json
 from ..runs.points import bar
+from . import apart
 
 OPTIONS = {"tol": 1e-13, "max_iter": 300}
 FLOOR = 5e-12  # what solvers leave
@@ -368,6 +369,6 @@ def run(out, quick=False, progress=None):
     write_csv(Path(out) / "orders.csv", [FIELDS, *([row[k] for k in FIELDS] for row in rows)])
     text = markdown(rows)
     (Path(out) / "orders.md").write_text(text, encoding="utf-8")
-    command = ["oc-dyn", "study", "orders", *(["--quick"] if quick else []), "--out", out]
+    command = apart.typed("orders", out, quick)
     write_json(Path(out) / "manifest.json", manifest(command, solver_options=OPTIONS, floor=FLOOR, rows=rows))
     return text

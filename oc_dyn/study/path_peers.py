@@ -21,6 +21,7 @@ from ..planning.report import share_of_rate
 from ..planning.samples import Samples
 from ..runs.manifest import manifest, write_json
 from ..text import in_columns
+from . import apart
 
 WAY = np.array([
     [0.0, -0.785398, 0.0, -2.356194, 0.0, 1.570796, 0.785398],
@@ -59,7 +60,7 @@ def run(out, quick=False, progress=None):
     cells = [FIELDS, *([_cell(row[k]) for k in FIELDS] for row in rows)]
     out.mkdir(parents=True, exist_ok=True)
     write_csv(out / "plans.csv", cells)
-    command = ["oc-dyn", "study", "path_peers", *(["--quick"] if quick else []), "--out", out]
+    command = apart.typed("path_peers", out, quick)
     write_json(out / "manifest.json", manifest(command, nodes=nodes, plans=rows, toppra=_version()))
     text = "Largest shares of the limits along the motion; over 1 exceeded, inf where what it is the rate of jumps:"
     return "\n".join([text, in_columns(cells), *([MISSING] if missing else [])])

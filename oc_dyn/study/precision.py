@@ -21,6 +21,7 @@ from ..model.canonical import canonical
 from ..runs.manifest import manifest, write_json
 from ..runs.stored_table import StoredTable
 from ..text import in_columns
+from . import apart
 
 ROBOT, ORDER, SAMPLES = "panda", 4, 50
 DISTANCES = (0, 1, 10, 100, 1000, 10_000)  # [m]
@@ -71,7 +72,7 @@ def run(out, quick=False, progress=None):
                 table.add(form=name, distance=distance, order=k, error=f"{error:.2e}", digits=f"{digits(error):.1f}")
     table.close()
     plot_series(_panels(table.rows), out / "precision.png", "Inverse dynamics of the Panda far from the origin")
-    command = ["oc-dyn", "study", "precision", *(["--quick"] if quick else []), "--out", out]
+    command = apart.typed("precision", out, quick)
     write_json(out / "manifest.json", manifest(command, robot=ROBOT, samples=SAMPLES))
     return in_columns([list(table.rows[0])[:-1], *([*row.values()][:-1] for row in table.rows)])
 

@@ -30,6 +30,7 @@ from ..runs.stored_table import StoredTable
 from ..second_partials import numeric
 from ..second_partials.differences import from_bicomplex, from_values
 from ..second_partials.tensor import pattern
+from . import apart
 from .example_robots import example_file
 
 INVERSE, FORWARD = "inverse_dynamics_second_partials", "forward_dynamics_second_partials"
@@ -85,7 +86,7 @@ def run(out, quick=False, progress=None):
         errors = _errors(out / "accuracy.csv", sizes, bar)
         sizes_of_code = _programs(out / "programs.csv", programs, bar)
     plot_accuracy(errors, out / "accuracy.png")
-    command = ["oc-dyn", "study", "second_order", *(["--quick"] if quick else []), "--out", out]
+    command = apart.typed("second_order", out, quick)
     facts = {"instructions": counts, "programs": sizes_of_code, "steps": _steps()}
     write_json(out / "manifest.json", manifest(command, **facts))
     return report(counts, errors, sizes_of_code)

@@ -18,6 +18,7 @@ from ..optimal_control.integrators import METHODS
 from ..runs.manifest import manifest, write_json
 from ..runs.points import bar
 from ..text import in_columns
+from . import apart
 
 FOLDER = Path("problems") / "known_optima"
 QUICK = (1, 3, 6, 11, 33)
@@ -50,7 +51,7 @@ def run(out, quick=False, progress=None, problems=None):
             shown.update()
     table = [FIELDS, *([row[k] for k in FIELDS] for row in rows)]
     write_csv(Path(out) / "suite.csv", table)
-    command = ["oc-dyn", "study", "suite", *(["--quick"] if quick else []), "--out", out]
+    command = apart.typed("suite", out, quick)
     reached = sum(not row["note"] for row in rows)
     write_json(Path(out) / "manifest.json", manifest(command, solver_tolerance=TOLERANCE, rows=rows))
     return f"{in_columns(table)}\n{reached} of {len(rows)} reach what was asked, without a remark"

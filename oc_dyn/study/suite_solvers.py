@@ -20,6 +20,7 @@ from ..runs.manifest import manifest, write_json
 from ..runs.points import bar
 from ..text import in_columns
 from . import suite
+from .apart import typed
 
 LIMIT = 8.0  # [s] for one solve, which most solvers stop at by themselves; the process is ended after twice as long
 TOLERANCE = 1e-5  # of the cost
@@ -85,9 +86,9 @@ def run(out, quick=False, progress=None, problems=None):
     summary = [summed(name, [r for r in rows if r["solver"] == name], rows) for name in ways]
     write_csv(Path(out) / "suite_solvers.csv", [FIELDS, *([_cell(row[k]) for k in FIELDS] for row in rows)])
     write_csv(Path(out) / "summary.csv", [SUMMARY, *summary])
-    typed = ["oc-dyn", "study", "suite_solvers", *(["--quick"] if quick else []), "--out", out]
+    words = typed("suite_solvers", out, quick)
     facts = {"limit": LIMIT, "options": {name: {"solver": s, **o} for name, (s, o) in ways.items()}}
-    write_json(Path(out) / "manifest.json", manifest(typed, **facts))
+    write_json(Path(out) / "manifest.json", manifest(words, **facts))
     return in_columns([SUMMARY, *summary])
 
 

@@ -23,6 +23,7 @@ from ..runs.manifest import manifest, write_json
 from ..runs.points import bar
 from ..runs.sweeps import sweep
 from ..text import in_columns
+from . import apart
 
 HEAD = ("executor", "plans", "failed", "seconds", "speed-up", "processor seconds", "over serial", "seconds of points")
 WAYS = ("serial", "processes:2", "dask:2", "dask, one worker of two threads")
@@ -41,7 +42,7 @@ def run(out, quick=False, progress=None):
         rows = speeds(quick, shown)
     table = [HEAD, *([row[k] for k in HEAD] for row in rows)]
     write_csv(Path(out) / "executors.csv", table)
-    command = ["oc-dyn", "study", "sweep_speed", *(["--quick"] if quick else []), "--out", out]
+    command = apart.typed("sweep_speed", out, quick)
     write_json(Path(out) / "manifest.json", manifest(command, executors=rows))
     return in_columns(table)
 

@@ -26,6 +26,7 @@ from ..runs.manifest import manifest, write_json
 from ..runs.points import bar as _bar
 from ..runs.sweeps import sweep
 from ..store import Store
+from . import apart
 
 KINDS = ("parent", "worker", "full disk", "two at once", "order", "version", "function", "Ctrl-C")
 MORE, PER_FOLDER = 12, 10  # points that come with every event, events of one folder
@@ -89,7 +90,7 @@ def run(out, quick=False, progress=None, kills=None, seed=0):
     write_csv(out / "kills.csv", [_HEAD, *([row[k] for k in _HEAD] for row in events)])
     write_csv(out / "linear.csv", [list(sizes[0]), *([*row.values()] for row in sizes)])
     totals = {"wrong": sum(row["wrong"] for row in events), "lost": sum(row["lost"] for row in events)}
-    command = ["oc-dyn", "study", "sweeps", *(["--quick"] if quick else []), "--out", out]
+    command = apart.typed("sweeps", out, quick)
     counts = {kind: sum(row["kind"] == kind for row in events) for kind in KINDS}
     facts = {"events": kills, "seed": seed, **totals, "by_kind": counts, "linear": sizes}
     write_json(out / "manifest.json", manifest(command, **facts))

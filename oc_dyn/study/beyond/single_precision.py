@@ -20,6 +20,7 @@ from ...runs.manifest import manifest, write_json
 from ...runs.points import bar, named
 from ...runs.stored_table import StoredTable
 from ...text import in_columns
+from .. import apart
 from ..functions import TIMES, built, new_robot, summary
 from ..native import compiler
 from .c_programs import Loaded, compiled, turns
@@ -80,7 +81,7 @@ def run(out, quick=False, progress=None):
     digits.close()
     times.close()
     plot_digits(digits.rows, out / "single_precision.png")
-    command = ["oc-dyn", "study", "single_precision", *(["--quick"] if quick else []), "--out", out]
+    command = apart.typed("single_precision", out, quick)
     there = [{k: str(x) for k, x in keys.items()} for keys in plan]
     missing = [keys for keys in there if all(any(row[k] != x for k, x in keys.items()) for row in digits.rows)]
     facts = {"samples": SAMPLES, "compiled_up_to": MOST, "left_out": [named(keys) for keys in missing]}

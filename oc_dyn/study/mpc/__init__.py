@@ -17,6 +17,7 @@ from ...files import write_csv
 from ...runs.manifest import manifest, write_json
 from ...runs.points import bar as progress_bar
 from ...text import in_columns
+from .. import apart
 from . import faults as bad
 from . import peer
 from .stepper import Stepper, built
@@ -84,7 +85,7 @@ def run(out, quick=False, progress=None):
             tables = {"steps.csv": (FIELDS, rows), **_others(flags, quick, bar, notes)}
     for file, (head, cells) in tables.items():
         write_csv(out / file, [head, *([_cell(x) for x in row] for row in cells)])
-    command = ["oc-dyn", "study", "mpc", *(["--quick"] if quick else []), "--out", out]
+    command = apart.typed("mpc", out, quick)
     facts = {k.removesuffix(".csv"): [dict(zip(h, x, strict=True)) for x in y] for k, (h, y) in tables.items()}
     facts |= {"flags": flags, "rounds": rounds, "known_first_optimum": FIRST, "peers": versions, "notes": notes}
     write_json(out / "manifest.json", manifest(command, **facts))

@@ -25,6 +25,7 @@ from ...robots import planar_arm
 from ...runs.manifest import manifest, write_json
 from ...runs.points import bar as progress_bar
 from ...text import in_columns
+from .. import apart
 from .tracking import HOME, Setting, controller
 
 SANITIZERS = ("-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
@@ -174,7 +175,7 @@ def run(out, quick=False, progress=None):
                 rows.append(one)
                 bar.update()
     write_csv(out / "fuzz.csv", [FIELDS, *rows])
-    command_ = ["oc-dyn", "study", "mpc_fuzz", *(["--quick"] if quick else []), "--out", out]
+    command_ = apart.typed("mpc_fuzz", out, quick)
     facts = {"back": BACK, "bursts": BURSTS, "longest": LONGEST, "flags": SANITIZERS}
     write_json(
         out / "manifest.json", manifest(command_, **facts, fuzz=[dict(zip(FIELDS, r, strict=True)) for r in rows])

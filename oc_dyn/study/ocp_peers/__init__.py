@@ -20,6 +20,7 @@ from ...files import write_csv
 from ...runs.manifest import manifest, write_json
 from ...runs.points import bar
 from ...text import in_columns
+from .. import apart
 from ..memory import fresh
 from . import our_programs
 
@@ -59,7 +60,7 @@ def run(out, quick=False, progress=None):
     write_csv(Path(out) / "runs.csv", [FIELDS, *([row[k] for k in FIELDS] for row in rows)])
     digits = [BEST, *([row.get(k, "") for k in BEST] for row in best)]
     write_csv(Path(out) / "digits.csv", digits)
-    command = ["oc-dyn", "study", "ocp_peers", *(["--quick"] if quick else []), "--out", out]
+    command = apart.typed("ocp_peers", out, quick)
     versions = {tool: getattr(import_module(tool), "__version__", "") for tool in tools[1:]}
     imports = {tool: _seconds_to_import(tool) for tool in tools}
     facts = {"peers": versions, "degree": DEGREE, "seconds_to_import": imports, "rows": rows}

@@ -15,6 +15,7 @@ from ...function import function
 from ...registry import get_method, methods
 from ...runs.manifest import manifest, write_json
 from ...runs.stored_table import StoredTable, fingerprint
+from .. import apart
 from . import adam, mujoco, native, recorded
 from .robots import FILES, HUMANOID, pinocchio_model, prescribed, robot
 from .tables import report
@@ -96,7 +97,7 @@ def run(out, quick=False, progress=None):
         beside = [] if quick else mujoco.ratios(*others)
         sizes = [] if quick else _sizes(out / "code.csv", names, bar, notes)
     plot(counts, ratios, beside, out / "peers.png")
-    command = ["oc-dyn", "study", "peers", *(["--quick"] if quick else []), "--out", out]
+    command = apart.typed("peers", out, quick)
     facts = {"left_out": notes, "adam": adam.version(), "flags": native.FAST, "flags_of_sizes": SMALL}
     facts |= {"rounds": ROUNDS, "milliseconds": MILLISECONDS, **_versions()}
     facts |= {"cells": len(counts), "cells_above_target": [x for x in counts if x["instructions"] > x["target"]]}

@@ -19,6 +19,7 @@ from ...files import write_csv
 from ...runs.manifest import manifest, write_json
 from ...runs.points import bar
 from ...text import in_columns
+from .. import apart
 from . import crocoddyl, problem
 from .problem import SHARE, Reach, Way, judged
 
@@ -98,7 +99,7 @@ def run(out, quick=False, progress=None):
     _write(out / "agreement.csv", ("quantity", "difference"), agreement)
     _write(out / "reach.csv", FIELDS, rows)
     plot(rows, out / "reach.png")
-    command = ["oc-dyn", "study", "crocoddyl", *(["--quick"] if quick else []), "--out", out]
+    command = apart.typed("crocoddyl", out, quick)
     facts = {
         "left_out": notes,
         "nodes": nodes,

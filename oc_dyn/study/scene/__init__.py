@@ -17,6 +17,7 @@ from ...files import write_csv
 from ...runs.manifest import manifest, write_json
 from ...runs.points import bar
 from ...text import in_columns
+from .. import apart
 from .planners import PLANNERS, installed, versions
 from .tasks import KINDS, tasks
 
@@ -58,7 +59,7 @@ def run(out, quick=False, progress=None, count=None, seconds=None):
     cells = [SUMMARY, *([_cell(row[k]) for k in SUMMARY] for row in found)]
     write_csv(out / "tasks.csv", [FIELDS, *([_cell(row[k]) for k in FIELDS] for row in rows)])
     write_csv(out / "summary.csv", cells)
-    command = ["oc-dyn", "study", "scene", *(["--quick"] if quick else []), "--out", out]
+    command = apart.typed("scene", out, quick)
     if wanted not in (COUNT, QUICK_COUNT) or seconds is not None:  # which the command line does not take
         call = f"scene.run('results/scene', quick={quick}, count={wanted}, seconds={seconds})"
         command = ["python", "-c", f"from oc_dyn.study import scene; {call}"]
