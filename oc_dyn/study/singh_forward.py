@@ -28,6 +28,7 @@ from ..runs.stored_table import StoredTable
 from ..second_partials import numeric
 from ..second_partials.differences import from_bicomplex, from_first_partials, from_values
 from ..second_partials.forward_spatial_vector import fdsva_so
+from . import parts
 from .functions import TIMES, random_ports, summary
 from .native import compiler, interpreted, times
 from .operation_counts import operations
@@ -45,7 +46,7 @@ MOST = {  # ways, and the numbers of bodies up to which they are built in second
 OWN, REFERENCE = "spatial_vector", "bicomplex"
 KINDS, SIZES, QUICK = ("chain", "tree"), (2, 4, 6, 8, 12, 16, 24, 40), (2, 3)
 FIRST = 4  # bodies from which on slopes are fitted
-MOST_TIMED = 16  # bodies in the virtual machine: beyond, a round of all ways takes seconds
+MOST_TIMED = 40  # bodies in the virtual machine
 COMPILED = {m: 8 for m in MOST if m not in ("composite", "ad")}  # these are long; beyond, compilers take minutes
 FLAGS = ("-O3", "-march=native")
 ROUNDS, LONGEST = 15, 25.0  # LONGEST [s] that all rounds of one size may take, though there are at least FEWEST
@@ -84,7 +85,7 @@ def measure(out, quick, of, executor, shown):
     """Measure rows of forward.csv of a robot, of = (kind, bodies); rows of others stay in the file."""
     table = StoredTable(out / _COUNTS, _KEYS, (OF_OPERATIONS, *METRICS))
     fill(table, _of(plan(quick), of), count, executor, shown)
-    close(table, plan(quick))
+    parts.close(table, table.before, plan(quick))
 
 
 def measure_times(out, quick, of, compiled, shown):
@@ -98,14 +99,7 @@ def measure_times(out, quick, of, compiled, shown):
     for keys, row in zip(group, stored, strict=True):
         clock.add(**{**row, **keys})
     shown.update(len(group))
-    close(clock, points)
-
-
-def close(table, points):
-    """Write a table, with the rows that were there of other points of the plan."""
-    wanted = {tuple(str(keys[k]) for k in table.keys) for keys in points}
-    table.keep(lambda row: tuple(row[k] for k in table.keys) in wanted)
-    table.close(points)
+    parts.close(clock, clock.before, points)
 
 
 def groups(points):

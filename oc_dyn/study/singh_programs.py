@@ -21,7 +21,7 @@ from ..partials.spatial_vector import idsva
 from ..runs.points import fill
 from ..runs.stored_table import StoredTable
 from ..subexpressions import merged
-from . import singh_forward
+from . import parts, singh_forward
 from .functions import TIMES, built, random_ports, summary
 from .native import interpreted, times
 from .second_order import FORWARD, INVERSE
@@ -81,7 +81,7 @@ def count(out, quick, name, executor="serial", shown=None):
     points = counted(quick)
     table = StoredTable(out / "robots.csv", _KEYS[:3], ("dof", "instructions"), quick=quick)
     rows = fill(table, [keys for keys in points if keys["robot"] == name], _count, executor, shown)
-    singh_forward.close(table, points)
+    parts.close(table, table.before, points)
     return rows
 
 
@@ -139,7 +139,7 @@ def measure(out, quick, name, shown):
             table.add(**{**row, **keys})
         shown.update(len(of))
     rows = list(table.rows)
-    singh_forward.close(table, points)
+    parts.close(table, table.before, points)
     return rows, table.rows
 
 

@@ -11,8 +11,8 @@ from clones import clone
 import oc_dyn as od
 from oc_dyn import cli
 from oc_dyn.runs.stored_table import StoredTable
-from oc_dyn.study import functions, native
-from oc_dyn.study.beyond import build_costs, c_programs, cheapest, gradients, parts, single_precision
+from oc_dyn.study import functions, native, parts
+from oc_dyn.study.beyond import build_costs, c_programs, cheapest, gradients, single_precision
 
 compiles = pytest.mark.skipif(native.compiler() is None, reason="no C compiler")
 PLACES = {  # quick runs small enough for a test

@@ -18,11 +18,10 @@ from ...runs.manifest import manifest, write_json
 from ...runs.points import bar
 from ...runs.stored_table import StoredTable
 from ...text import in_columns
-from .. import apart
+from .. import apart, parts
 from ..functions import built, new_robot, random_ports, summary
 from ..memory import fresh, peak
 from ..native import buffered, compiler
-from . import parts
 from .c_programs import Loaded, Program, calls_in_turns, compiled, turns
 
 QUANTITIES = (  # and orders
@@ -86,7 +85,8 @@ def run(out, quick=False, progress=None, only=None):
     parts.close(table, kept, plan)
     pairs = break_even(out / "break_even.csv", table.rows)
     compiling = _compiling(out / "compiling.csv", table.rows)
-    plot_costs_of_building(table.rows, out / "build_costs.png")
+    ready = [row | {"set-up": set_up(row, "compiled")} for row in table.rows]
+    plot_costs_of_building(ready, out / "build_costs.png")
     command = apart.typed("build_costs", out, quick, only=only)
     write_json(out / "manifest.json", manifest(command, compiled_up_to=COMPILED))
     return report(table.rows, pairs, compiling)

@@ -18,10 +18,9 @@ from ...runs.manifest import manifest, write_json
 from ...runs.points import bar, named
 from ...runs.stored_table import StoredTable
 from ...text import in_columns
-from .. import apart
+from .. import apart, parts
 from ..functions import TIMES, built, count, new_robot, random_ports, summary
 from ..native import compiler
-from . import parts
 from .c_programs import Loaded, compiled, turns
 
 QUANTITIES, KINDS = ("inverse_dynamics", "forward_dynamics"), ("chain", "tree")

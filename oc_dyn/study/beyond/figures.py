@@ -49,7 +49,7 @@ def _square(x, y, color):
 
 @styled()
 def plot_costs_of_building(rows, path):
-    """Rows of costs.csv: the time of a call over the time until the first one; hollow: AD."""
+    """Rows of costs.csv with their "set-up": the time of a call over the time until the first one; hollow: AD."""
     names = list(dict.fromkeys(row["robot"] for row in rows))
     quantities = list(dict.fromkeys((row["quantity"], row["order"]) for row in rows))
     figure = Figure(figsize=(4.6 * len(names), 5.6), layout="constrained")
@@ -57,7 +57,7 @@ def plot_costs_of_building(rows, path):
     for axes, name in zip(figure.subplots(1, len(names), squeeze=False)[0], names, strict=True):
         for number, (quantity, order) in enumerate(quantities):
             of = [r for r in rows if (r["robot"], r["quantity"], r["order"]) == (name, quantity, order)]
-            points = sorted((set_up(r), float(r["microseconds"]), r["kind"]) for r in of if r["microseconds"])
+            points = sorted((r["set-up"], float(r["microseconds"]), r["kind"]) for r in of if r["set-up"] is not None)
             if not points:
                 continue
             color = COLORS[number % len(COLORS)]
@@ -75,11 +75,6 @@ def plot_costs_of_building(rows, path):
 def _told(quantity, order):
     short = quantity.replace("_dynamics", "").replace("_", " ")
     return short if order == "0" else f"{short}, order {order}"
-
-
-def set_up(row):
-    """Seconds until a compiled method can be called."""
-    return float(row["build_seconds"]) + float(row["compile_seconds"])
 
 
 @styled()

@@ -24,10 +24,9 @@ from ...runs.points import bar, named
 from ...runs.stored_table import StoredTable
 from ...subexpressions import merged
 from ...text import in_columns
-from .. import apart
+from .. import apart, parts
 from ..functions import TIMES, new_robot, random_ports, summary
 from ..native import compiler
-from . import parts
 from .c_programs import Loaded, compiled, turns
 
 QUANTITIES, KINDS, SIZES = ("inverse_dynamics", "forward_dynamics"), ("chain", "tree"), (2, 5, 10, 20, 50)

@@ -18,7 +18,7 @@ READY = np.array([0, -np.pi / 4, 0, -3 * np.pi / 4, 0, np.pi / 2, np.pi / 4])
 MIDDLE = np.array([1.05, -0.4927, -0.1, -2.0781, 0.65, 2.1854, 0.4927])
 ACROSS = np.array([1.5, 0.6, -0.8, -1.2, 0.9, 2.4, -0.6])
 MOST = 1000  # iterations
-AGAIN, LONG = 3, 2.0  # solves of a process behind the first; one where it took more [s]
+AGAIN, LONG = 15, 2.0  # solves of a process behind the first; fewer where all took more [s]
 
 
 def line(a, b):

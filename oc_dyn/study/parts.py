@@ -1,7 +1,7 @@
 """A part of a study alone: what the tables have of the rest stays."""
 
-from ...runs.points import named
-from .. import apart
+from ..runs.points import named
+from . import apart
 
 
 def chosen(every, only):
