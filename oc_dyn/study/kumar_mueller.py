@@ -113,7 +113,7 @@ def _times(path, quick):
     rounds, calls = (5, 20) if quick else (ROUNDS, CALLS)
     summaries = {"interpreted": timed(panda, functions, rounds=rounds, calls=calls)}
     if not quick and native.compiler():
-        summaries["compiled"] = timed(panda, functions, rounds=rounds, calls=calls, time_of=native.times)
+        summaries["compiled"] = timed(panda, functions, rounds=rounds, calls=calls, runs_of=native.compiled_runs)
     table = StoredTable(path, ("method",), _TIMES)
     for k, (m, (_, seconds)) in enumerate(WAYS.items()):
         row = {"instructions": functions[k].n_instructions()}

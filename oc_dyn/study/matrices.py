@@ -19,11 +19,13 @@ from ..runs.manifest import manifest, write_json
 from ..text import in_columns
 from . import apart
 from .dense_matrices import WAYS, dense_matrices, operations
-from .native import compiler, times
+from .functions import steadied
+from .native import compiled_runs, compiler, in_turns
 
 REPORTED = 0.71
 SUMS = "jacobian_sum"  # the method of the paper
 LARGEST = 50_000  # instructions: larger Functions, which compilers need minutes for, are counted and not timed
+ROUNDS, CALLS = 21, 40
 SEPARATE = ("mass_matrix", "coriolis_matrix", "gravity")
 FIELDS = (
     "robot",
@@ -38,6 +40,7 @@ FIELDS = (
     "time [us]",
     "share of time",
     "share of time of separate Functions",
+    "steady",
 )
 
 CAPTIONS = {
@@ -72,7 +75,7 @@ def run(out, quick=False, progress=None):
             shares = (both / (2 * x) for x in (before, alone[SUMS], separate))
             name = "floating base" if floating else "fixed base"
             counts = "instructions", before, both
-            rows.append((name, robot.nv, m, *counts, *(f"{x:.2f}" for x in shares), *timed.get(m, ("", "", ""))))
+            rows.append((name, robot.nv, m, *counts, *(f"{x:.2f}" for x in shares), *timed.get(m, [""] * 4)))
         if not floating:
             rows += _dense(name, robot, not quick and compiler())
     write_csv(Path(out) / "matrices.csv", [FIELDS, *rows])
@@ -88,15 +91,16 @@ def _count(robot, quantity, method, order):
 
 
 def _times(robot, names):
-    """{method: (time of all six [us], share of time, share of time of separate Functions)}."""
+    """{method: (time of all six [us], share of time, share of time of separate Functions, whether steady)}."""
     pairs = [[_named(robot, "dynamic_matrices", m, order) for order in (0, 1)] for m in names]
     parts = [_named(robot, quantity, None, 0) for quantity in SEPARATE]
-    seconds = times([*(f for pair in pairs for f in pair), *parts], _motion(robot))
+    rows, seconds = _seconds([*(f for pair in pairs for f in pair), *parts], robot)
     separate, out = 2 * seconds[:, -len(parts) :].sum(axis=1), {}
     for k, m in enumerate(names):
         before, both = seconds[:, 2 * k], seconds[:, 2 * k + 1]
         shares = (np.median(both / x) for x in (2 * before, separate))
-        out[m] = f"{1e6 * np.median(both):.3g}", *(f"{x:.2f}" for x in shares)
+        steady = _all_steady([*rows[2 * k : 2 * k + 2], *rows[-len(parts) :]])
+        out[m] = f"{1e6 * np.median(both):.3g}", *(f"{x:.2f}" for x in shares), steady
     return out
 
 
@@ -105,15 +109,28 @@ def _dense(name, robot, timed):
     before, after = dense_matrices(robot, 0, WAYS[0], "before"), []
     for number, way in enumerate(WAYS):
         after.append(dense_matrices(robot, 1, way, f"after_{number}"))
-    told = [("", "")] * len(WAYS)
+    told = [[""] * 4] * len(WAYS)
     if timed:
-        seconds = times([before, *after], _motion(robot))
-        told = [(f"{1e6 * np.median(x):.3g}", f"{np.median(x / (2 * seconds[:, 0])):.2f}") for x in seconds.T[1:]]
+        rows, seconds = _seconds([before, *after], robot)
+        told = [
+            (f"{1e6 * np.median(x):.3g}", f"{np.median(x / (2 * seconds[:, 0])):.2f}", "", _all_steady([rows[0], row]))
+            for x, row in zip(seconds.T[1:], rows[1:], strict=True)
+        ]
     counts = [operations(f) for f in (before, *after)]
     return [
-        (name, robot.nv, way, "operations", counts[0], x, f"{x / (2 * counts[0]):.2f}", "", "", *of_time, "")
+        (name, robot.nv, way, "operations", counts[0], x, f"{x / (2 * counts[0]):.2f}", "", "", *of_time)
         for way, x, of_time in zip(WAYS, counts[1:], told, strict=True)
     ]
+
+
+def _seconds(functions, robot):
+    """functions.steadied of compiled C, with ratios to the first."""
+    runs = compiled_runs(functions, _motion(robot))
+    return steadied(lambda: in_turns(runs, ROUNDS, CALLS), [0] * len(functions))
+
+
+def _all_steady(rows):
+    return "yes" if all(row["steady"] == "yes" for row in rows) else "no"
 
 
 def _motion(robot):

@@ -37,6 +37,14 @@ def compiler():
 def times(functions, ports, rounds=21, calls=40, flags=("-O2", "-march=native"), command=None, split=False):
     """(rounds, functions) seconds of a call of each Function, in runs of `calls` that alternate between them.
 
+    The arguments are those of compiled_runs.
+    """
+    return in_turns(compiled_runs(functions, ports, flags, command, split), rounds, calls)
+
+
+def compiled_runs(functions, ports, flags=("-O2", "-march=native"), command=None, split=False):
+    """[calls -> seconds of one] of Functions as C.
+
     functions: casadi.Functions of different names. ports: {port: numbers}. command: that of the C compiler, default
     compiler(); one is needed. split: long ones as od.compile writes them, in parts.
     """
@@ -54,8 +62,7 @@ def times(functions, ports, rounds=21, calls=40, flags=("-O2", "-march=native"),
         source.write_text("#define _POSIX_C_SOURCE 199309L\n#include <time.h>\n" + text)
         subprocess.run([command or compiler(), *flags, "-shared", "-fPIC", source, "-o", library, "-lm"], check=True)
         loaded = ctypes.CDLL(str(library))
-        runs = [_run(loaded, f, ports) for f in functions]
-        return np.array([[run(calls) for run in runs] for _ in range(rounds)])
+        return [_run(loaded, f, ports) for f in functions]
 
 
 def _run(loaded, f, ports):
@@ -75,19 +82,35 @@ def _run(loaded, f, ports):
 def interpreted(functions, ports, rounds=21, calls=40):
     """(rounds, functions) seconds of a call of each Function by CasADi's virtual machine, in runs of `calls` that
     alternate between them; what a call from Python costs is within it. ports: {port: numbers}."""
-    return laps([buffered(f, ports) for f in functions], rounds, calls)
+    return in_turns(interpreted_runs(functions, ports), rounds, calls)
+
+
+def interpreted_runs(functions, ports):
+    """[calls -> seconds of one] of Functions by CasADi's virtual machine."""
+    return [_lapped(buffered(f, ports)) for f in functions]
 
 
 def laps(ways, rounds, calls):
     """(rounds, ways) seconds of a call of each, in runs of `calls` that alternate."""
-    out = np.empty((rounds, len(ways)))
-    for row in out:
-        for k, way in enumerate(ways):
-            start = time.thread_time()
-            for _ in range(calls):
-                way()
-            row[k] = (time.thread_time() - start) / calls
-    return out
+    return in_turns(map(_lapped, ways), rounds, calls)
+
+
+def in_turns(runs, rounds, calls):
+    """(rounds, runs) seconds of runs, calls -> seconds of one, that alternate."""
+    runs = list(runs)
+    return np.array([[run(calls) for run in runs] for _ in range(rounds)])
+
+
+def _lapped(way):
+    """calls -> seconds of one, of a function without arguments."""
+
+    def run(calls):
+        start = time.thread_time()
+        for _ in range(calls):
+            way()
+        return (time.thread_time() - start) / calls
+
+    return run
 
 
 def buffered(f, ports):

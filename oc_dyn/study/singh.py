@@ -21,8 +21,8 @@ from ..runs.manifest import manifest, write_json
 from ..runs.points import bar, fill
 from ..runs.stored_table import StoredTable
 from . import apart, singh_forward, singh_parts, singh_programs
-from .functions import random_ports, summary
-from .native import interpreted
+from .functions import random_ports, steadied
+from .native import in_turns, interpreted_runs
 from .second_order import FORWARD, INVERSE
 
 MOST = {  # ways, and the numbers of bodies up to which they are built in seconds
@@ -226,14 +226,11 @@ def _times(path, plan, quick, shown):
 
 
 def _timed(sizes, rounds):
-    """What summary says of Functions that differ in size, at random arguments of their own robots."""
+    """What steadied says of Functions that differ in size, at random arguments of their own robots."""
     runs = [(_built(**keys), robots.by_name(f"{keys['robot']}:{keys['bodies']}")) for keys in sizes]
     ports = [random_ports(r, [f]) for f, r in runs]
-    times = [
-        [interpreted([f], x, rounds=1, calls=CALLS)[0, 0] for (f, _), x in zip(runs, ports, strict=True)]
-        for _ in range(rounds)
-    ]
-    return summary(np.array(times), list(range(len(sizes))))
+    alone = [interpreted_runs([f], x)[0] for (f, _), x in zip(runs, ports, strict=True)]
+    return steadied(lambda: in_turns(alone, rounds, CALLS), list(range(len(sizes))))[0]
 
 
 def _slopes(path, counts, times, first):

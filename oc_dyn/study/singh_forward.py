@@ -29,8 +29,8 @@ from ..second_partials import numeric
 from ..second_partials.differences import from_bicomplex, from_first_partials, from_values
 from ..second_partials.forward_spatial_vector import fdsva_so
 from . import parts
-from .functions import TIMES, random_ports, summary
-from .native import compiler, interpreted, times
+from .functions import TIMES, random_ports, steadied
+from .native import compiled_runs, compiler, in_turns, interpreted, interpreted_runs
 from .operation_counts import operations
 from .second_order import FORWARD, METRICS, metrics
 
@@ -212,10 +212,11 @@ def _timed(kind, bodies, methods, compiled, quick):
     calls = int(np.clip(5e-3 / once.max(), 1, 40))
     rounds = 3 if quick else int(np.clip(LONGEST / (once.sum() * calls), FEWEST, ROUNDS))
     if compiled:
-        seconds = times(runs, ports, rounds, 4 * calls, FLAGS, split=True)
+        made, calls = compiled_runs(runs, ports, FLAGS, split=True), 4 * calls
     else:
-        seconds = interpreted(runs, ports, rounds, calls)
-    return [{**row, "rounds": rounds} for row in summary(seconds, [methods.index(OWN)] * len(runs))]
+        made = interpreted_runs(runs, ports)
+    found, _ = steadied(lambda: in_turns(made, rounds, calls), [methods.index(OWN)] * len(runs))
+    return [{**row, "rounds": rounds} for row in found]
 
 
 def _slopes(path, counts, clock, first):

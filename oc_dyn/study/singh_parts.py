@@ -33,8 +33,8 @@ from ..partials.spatial_vector import idsva
 from ..runs.points import fill
 from ..runs.stored_table import StoredTable
 from ..second_partials.forward_spatial_vector import _articulated, _mass_partials, _swapped, _times
-from .functions import TIMES, new_robot, random_ports, summary
-from .native import compiler, interpreted, times
+from .functions import TIMES, new_robot, random_ports, steadied
+from .native import compiled_runs, compiler, in_turns, interpreted, interpreted_runs
 from .operation_counts import operations as operations_counted
 from .operation_counts import product_operations
 from .second_order import INVERSE
@@ -299,7 +299,7 @@ def _timed_terms(form, term_name, kind, bodies, points, quick):
     reads = {}
     for f, way in zip(runs, ways, strict=True):  # the same port may be dense for one way and not for another
         reads |= {f"{f.name()}_{x}": values for x, values in ports(at, term_name, way).items()}
-    return summary(_seconds(form, [_own_ports(f) for f in runs], reads, quick), [ways.index(REFERENCE)] * len(ways))
+    return _steadied(form, [_own_ports(f) for f in runs], reads, [ways.index(REFERENCE)] * len(ways), quick)[0]
 
 
 def _own_ports(f):
@@ -308,14 +308,16 @@ def _own_ports(f):
     return ca.Function(f.name(), inputs, f.call(inputs), [f"{f.name()}_{x}" for x in f.name_in()], f.name_out())
 
 
-def _seconds(form, functions, at, quick):
-    """(rounds, Functions) seconds, each round of some milliseconds."""
+def _steadied(form, functions, at, reference, quick):
+    """functions.steadied of rounds of some milliseconds each."""
     rounds = 3 if quick else 15
     longest = interpreted(functions, at, rounds=1, calls=1).max()
     calls = int(np.clip(5e-3 / longest, 1, 40))
     if form == "interpreted":
-        return interpreted(functions, at, rounds, calls)
-    return times(functions, at, rounds, 4 * calls, FLAGS[form], split=True)
+        made = interpreted_runs(functions, at)
+    else:
+        made, calls = compiled_runs(functions, at, FLAGS[form], split=True), 4 * calls
+    return steadied(lambda: in_turns(made, rounds, calls), reference)
 
 
 _SHARES = ("operations", "share", "microseconds", "time share", "compiled microseconds", "compiled share", "steady")
@@ -342,8 +344,7 @@ def _broken_down(kind, bodies, method, points, quick):
     ):
         if form != "interpreted" and (not compiler() or bodies > COMPILED.get(method, 0)):
             continue
-        seconds = _seconds(form, runs, reads, quick)
-        told = summary(seconds, list(range(len(runs))))
+        told, seconds = _steadied(form, runs, reads, list(range(len(runs))), quick)
         shares = np.median(seconds / seconds.sum(axis=1, keepdims=True), axis=0)
         for row, x, part in zip(rows, told, shares, strict=True):
             row |= {micro: x["microseconds"], share: f"{part:.4f}"}

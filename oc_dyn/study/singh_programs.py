@@ -22,8 +22,8 @@ from ..runs.points import fill
 from ..runs.stored_table import StoredTable
 from ..subexpressions import merged
 from . import parts, singh_forward
-from .functions import TIMES, built, random_ports, summary
-from .native import interpreted, times
+from .functions import TIMES, built, random_ports, steadied
+from .native import compiled_runs, in_turns, interpreted, interpreted_runs
 from .second_order import FORWARD, INVERSE
 from .second_order import humanoid as large_humanoid
 from .second_order import robot as file_robot
@@ -151,12 +151,13 @@ def _timed(name, quantity, by, ways, quick):
     longest = interpreted(functions, ports, rounds=1, calls=1).max()
     calls = int(np.clip(5e-3 / longest, 1, 40))
     if by == MACHINE:
-        seconds = interpreted(functions, ports, rounds, calls)
+        runs = interpreted_runs(functions, ports)
     else:
-        seconds = times(functions, ports, rounds, 20 * calls, FLAGS, by, split=True)
+        runs, calls = compiled_runs(functions, ports, FLAGS, by, split=True), 20 * calls
+    found, _ = steadied(lambda: in_turns(runs, rounds, calls), [0] * len(functions))
     rows = [
         {"dof": robot.nv, "instructions": _instructions(f), **row}
-        for f, row in zip(functions, summary(seconds, [0] * len(functions)), strict=True)
+        for f, row in zip(functions, found, strict=True)
     ]
     return rows if ways[0] == WAYS[quantity][0] else [row | dict.fromkeys(("ratio", "low", "high"), "") for row in rows]
 

@@ -194,7 +194,9 @@ def test_a_plan_that_fatrop_fails_on_is_that_of_ipopt():
 def test_fatrop_ends_with_400_pieces():
     """It took 218 iterations, most of them in steps that its regularisation kept small."""
     panda = od.robots.panda()
-    options = {"nodes": 400, "scale": {"dtau": 0.3}, "progress": False, "refinements": 0, "check": "off"}
-    plans = [od.plan_point_to_point(panda, START, GOAL, solver=s, **options) for s in ("ipopt", "fatrop")]
-    assert plans[1].duration == pytest.approx(plans[0].duration, rel=1e-4)
-    assert plans[1].info["iterations"] < 150
+    options = {"scale": {"dtau": 0.3}, "progress": False, "refinements": 0, "check": "off"}
+    few = od.plan_point_to_point(panda, START, GOAL, nodes=100, **options)
+    many = od.plan_point_to_point(panda, START, GOAL, nodes=400, solver="fatrop", **options)
+    assert 0.99 * few.duration < many.duration < few.duration  # more pieces only ever save time
+    assert many.info["iterations"] < 150
+    assert many.info["solver"] == "fatrop"

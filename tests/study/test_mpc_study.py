@@ -98,12 +98,15 @@ def test_quick_run_without_the_peer(tmp_path, monkeypatch, capsys):
         assert row["good samples until ok"] <= 5
 
 
-@pytest.mark.few(1)
+@pytest.fixture(scope="module")
+def small(tmp_path_factory):
+    return fuzz.small(tmp_path_factory.mktemp("small"))
+
+
 @pytest.mark.slow
 @needs_compiler
-@pytest.mark.parametrize("seed", [1, 2])
-def test_small_controller_in_c_under_fuzz(tmp_path, seed):
-    found = fuzz.fuzzed(fuzz.small(tmp_path), 3000, seed)
+def test_small_controller_in_c_under_fuzz(small):
+    found = fuzz.fuzzed(small, 3000, 1)
     assert {k: found[k] for k in ("outside", "broken", "unknown", "late", "twins")} == dict.fromkeys(
         ("outside", "broken", "unknown", "late", "twins"), 0
     )
@@ -124,8 +127,7 @@ def test_laws_in_c_under_fuzz(tmp_path):
 
 @pytest.mark.slow
 @needs_compiler
-def test_fuzz_notices_outputs_beyond_their_bounds(tmp_path):
+def test_fuzz_notices_outputs_beyond_their_bounds(small):
     """The bounds that it checks are narrower than those that the controller keeps."""
-    subject = fuzz.small(tmp_path)
-    narrow = fuzz.Subject(**{**vars(subject), "lower": subject.lower / 10, "upper": subject.upper / 10})
+    narrow = fuzz.Subject(**{**vars(small), "lower": small.lower / 10, "upper": small.upper / 10})
     assert fuzz.fuzzed(narrow, 500)["outside"] > 0

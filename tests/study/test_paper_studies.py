@@ -200,6 +200,25 @@ def test_every_study_is_there():
     assert study.folder("garofalo") == study.folder("matrices")
 
 
+def test_what_is_not_steady_is_measured_again_and_the_calmest_is_taken(monkeypatch):
+    monkeypatch.setattr(functions, "PAUSE", 0.0)
+    calm, wild = np.ones((functions.ENOUGH, 2)), np.ones((functions.ENOUGH, 2))
+    wild[::2] = 3.0
+    wilder, few = wild**2, wild[:3]
+
+    def measured(*runs):
+        left = list(runs)
+        rows, times = functions.steadied(lambda: left.pop(0), [0, 0])
+        return {row["steady"] for row in rows}, times, len(left)
+
+    steady, times, left = measured(wild, calm, wild)
+    assert (steady, times is calm, left) == ({"yes"}, True, 1)
+    steady, times, left = measured(wilder, wild, wilder, wilder)
+    assert (steady, times is wild, left) == ({"no"}, True, 0)
+    steady, times, left = measured(few, calm)
+    assert (steady, times is few, left) == ({"no"}, True, 1)
+
+
 def test_times_that_are_not_steady_are_told():
     """A machine that changes its speed for some rounds, and by other factors for other Functions."""
     even = np.tile([[2e-6, 1e-6]], (20, 1)) * (1 + 0.01 * np.arange(20)[:, None])

@@ -19,7 +19,7 @@ from ...runs.points import bar
 from ...runs.stored_table import StoredTable
 from ...text import in_columns
 from .. import apart, parts
-from ..functions import built, new_robot, random_ports, summary
+from ..functions import built, new_robot, random_ports, steadied
 from ..memory import fresh, peak
 from ..native import buffered, compiler
 from .c_programs import Loaded, Program, calls_in_turns, compiled, turns
@@ -114,13 +114,13 @@ def _measured(of, rounds, shown):
         robot = new_robot(of[0]["robot"])
         ports = random_ports(robot, functions)
         interpreted = [buffered(f, ports) for f in functions]
-        _add_times(rows, summary(calls_in_turns(interpreted, rounds), [0] * len(rows)), "interpreted ")
+        _add_times(rows, steadied(lambda: calls_in_turns(interpreted, rounds), [0] * len(rows))[0], "interpreted ")
         programs = [row for row in rows if row["program"]]
         loaded = [Loaded(Program(**row["program"])) for row in programs]
         for x in loaded:
             x.give(ports)
         if loaded:
-            _add_times(programs, summary(turns(loaded, rounds), [0] * len(loaded)), "")
+            _add_times(programs, steadied(lambda: turns(loaded, rounds), [0] * len(loaded))[0], "")
     return [{k: row.get(k, "") for k in (*COSTS, *TIMES, *VM)} for row in rows]
 
 

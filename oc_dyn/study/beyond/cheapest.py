@@ -19,7 +19,7 @@ from ...runs.points import bar, named
 from ...runs.stored_table import StoredTable
 from ...text import in_columns
 from .. import apart, parts
-from ..functions import TIMES, built, count, new_robot, random_ports, summary
+from ..functions import TIMES, built, count, new_robot, random_ports, steadied
 from ..native import compiler
 from .c_programs import Loaded, compiled, turns
 
@@ -182,7 +182,7 @@ def compared(cell, counts):
 
 
 def _timed(cell, names, rounds):
-    """What summary says of the methods of a cell, as machine code; ratios are to the first."""
+    """What steadied says of the methods of a cell, as machine code; ratios are to the first."""
     quantity, kind_of_robot, bodies, order = cell
     robot = new_robot(kind_of_robot, bodies)
     made = [built(quantity, robot, order, m, name=f"by_{m}") for m in names]
@@ -191,7 +191,7 @@ def _timed(cell, names, rounds):
         loaded = [Loaded(compiled(f, folder)) for f in made]
         for x in loaded:
             x.give(ports)
-        return summary(turns(loaded, rounds), [0] * len(made))
+        return steadied(lambda: turns(loaded, rounds), [0] * len(made))[0]
 
 
 # -- telling ---------------------------------------------------------------------------------------------------

@@ -25,7 +25,7 @@ from ...runs.stored_table import StoredTable
 from ...subexpressions import merged
 from ...text import in_columns
 from .. import apart, parts
-from ..functions import TIMES, new_robot, random_ports, summary
+from ..functions import TIMES, new_robot, random_ports, steadied
 from ..native import compiler
 from .c_programs import Loaded, compiled, turns
 
@@ -222,7 +222,7 @@ def compared(of):
 
 
 def _timed(keys, rounds):
-    """What summary says of ways of one robot, as machine code; ratios are to the first, the function."""
+    """What steadied says of ways of one robot, as machine code; ratios are to the first, the function."""
     robot = new_robot(keys[0]["robot"], int(keys[0]["bodies"]))
     functions = [made(k["quantity"], robot, k["product"], k["way"], f"way{i}") for i, k in enumerate(keys)]
     ports = random_ports(robot, functions)
@@ -230,7 +230,7 @@ def _timed(keys, rounds):
         loaded = [Loaded(compiled(f, folder)) for f in functions]
         for x in loaded:
             x.give(ports)
-        found = summary(turns(loaded, rounds), [0] * len(loaded))
+        found, _ = steadied(lambda: turns(loaded, rounds), [0] * len(loaded))
     return [{"instructions": f.n_instructions(), **row} for f, row in zip(functions, found, strict=True)]
 
 

@@ -21,7 +21,7 @@ from ...runs.points import bar, named
 from ...runs.stored_table import StoredTable
 from ...text import in_columns
 from .. import apart
-from ..functions import TIMES, built, new_robot, summary
+from ..functions import TIMES, built, new_robot, steadied
 from ..native import compiler
 from .c_programs import Loaded, compiled, turns
 
@@ -112,7 +112,7 @@ def measured(robot, quantity, order, method, samples, rounds):
         facts = {"instructions": f.n_instructions()} | losses(r, double, single, states)
         for x in (double, single):
             x.give(states[0])
-        _, row = summary(turns([double, single], rounds), [0, 0])
+        (_, row), _ = steadied(lambda: turns([double, single], rounds), [0, 0])
     return facts, row
 
 

@@ -97,12 +97,12 @@ def _others(flags, quick, bar, notes):
     """{file: (heading, rows)} of what is measured on this side alone."""
     tables = {}
     with tempfile.TemporaryDirectory() as place:
-        folder, rows = Path(place), []
-        for n in (1,):
-            rows += [[n, *row] for row in bad.faults(folder / f"faults{n}", flags, quick, iterations=n)]
+        folder = Path(place)
+        rows = [[1, *row] for row in bad.faults(folder / "faults", flags, quick, iterations=1)]
         tables["faults.csv"] = (("iterations at most", *bad.FIELDS), rows)
         bar.update()
-        rows = [bad.singular(folder / f"ur5_{n}", flags, "riccati", quick, iterations=n) for n in (1, 10)]
+        most = (1,) if quick else (1, 10)
+        rows = [bad.singular(folder / f"ur5_{n}", flags, "riccati", quick, iterations=n) for n in most]
         if rows[0] is None:
             notes.append("the UR5 is not there: pip install example-robot-data")
         else:
