@@ -17,6 +17,7 @@ ON_GROUPS = ROBOTS[4:]  # whose velocities are not the rates of q
 N = 3
 
 
+@pytest.mark.few(24)
 @pytest.mark.sample(2)
 @pytest.mark.parametrize("name", ROBOTS)
 @pytest.mark.parametrize(

@@ -62,6 +62,7 @@ def _required(quantity):
     return known if "frame" in known else [x for x in ("prescribed", "scene") if x in known]
 
 
+@pytest.mark.few(22)
 @pytest.mark.sample("inverse_dynamics", "com")
 @pytest.mark.parametrize("quantity", od.quantities("robot"))
 def test_shapes_are_those_of_functions(quantity):

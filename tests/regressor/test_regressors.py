@@ -240,6 +240,7 @@ def with_option(quantity):
 TAKING = [q for q in od.quantities("robot") if "parameters" in od.registry.get(q).options]
 
 
+@pytest.mark.few(20)
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("name", ["serial", "floating", "spherical", "cylindrical", "mimic", "transform"])
 @pytest.mark.parametrize("quantity", TAKING)
