@@ -146,7 +146,7 @@ def parts(quick):
         "sizes": (2 * len(_plan(quick)), _run_sizes),
         "terms": (sum(map(len, singh_parts.plans(quick))), _run_terms),
         **_of_sizes("forward", singh_forward.plan(quick), _run_forward),
-        **_of_sizes("time of forward", singh_forward.plan_timed(quick), partial(_run_times, False)),
+        **_of_sizes("time of forward", singh_forward.plan(quick), partial(_run_times, False)),
         **_of_sizes("compiled forward", singh_forward.plan_compiled(quick), partial(_run_times, True)),
         **_of_robots("count", singh_programs.counted(quick), _run_count),
         **_of_robots("robot", singh_programs.plan(quick), _run_robot),

@@ -46,7 +46,6 @@ MOST = {  # ways, and the numbers of bodies up to which they are built in second
 OWN, REFERENCE = "spatial_vector", "bicomplex"
 KINDS, SIZES, QUICK = ("chain", "tree"), (2, 4, 6, 8, 12, 16, 24, 40), (2, 3)
 FIRST = 4  # bodies from which on slopes are fitted
-MOST_TIMED = 40  # bodies in the virtual machine
 COMPILED = {m: 8 for m in MOST if m not in ("composite", "ad")}  # these are long; beyond, compilers take minutes
 FLAGS = ("-O3", "-march=native")
 ROUNDS, LONGEST = 15, 25.0  # LONGEST [s] that all rounds of one size may take, though there are at least FEWEST
@@ -59,7 +58,7 @@ TITLE = "Second partials of forward dynamics (full: chains, dashed: binary trees
 
 
 def plan(quick):
-    """Points of forward.csv, a list of {key: value}."""
+    """Points of forward.csv and of forward_times.csv, a list of {key: value}."""
     return [
         {"robot": kind, "bodies": n, "method": m}
         for kind in KINDS
@@ -67,11 +66,6 @@ def plan(quick):
         for m, most in MOST.items()
         if n <= most
     ]
-
-
-def plan_timed(quick):
-    """Points of forward_times.csv."""
-    return [keys for keys in plan(quick) if keys["bodies"] <= MOST_TIMED]
 
 
 def plan_compiled(quick):
@@ -90,7 +84,7 @@ def measure(out, quick, of, executor, shown):
 
 def measure_times(out, quick, of, compiled, shown):
     """Likewise of forward_times.csv, or of forward_compiled.csv."""
-    points = plan_compiled(quick) if compiled else plan_timed(quick)
+    points = plan_compiled(quick) if compiled else plan(quick)
     clock = StoredTable(out / (_COMPILED if compiled else _TIMES), _KEYS, (*TIMES, "rounds"), quick=quick)
     group = _of(points, of)
     stored = [clock.known(**keys) for keys in group]
