@@ -10,7 +10,7 @@ from ..partials.composite import forward as forward_first_partials
 from ..registry import method
 from ..subexpressions import merged
 from .composite import CANNOT
-from .tensor import pattern
+from .tensor import halved, pattern, swapped
 
 
 @method(
@@ -26,6 +26,23 @@ def ad(model, order, q, V, W=None):
     by_q, by_v, M = merged(list(first_partials(model, q, *V, W and W[0])))
     step = tangent_map(model.robot, q)
     return [(_by(by_q, q) @ step, _by(by_v, V[0]), _by(by_q, V[0]), _by(M, q) @ step)]
+
+
+@method(
+    "inverse_dynamics_second_partials",
+    "ad_symmetric",
+    kind="ad",
+    source="AD: Jacobians of the analytic first partials (composite), what is symmetric once",
+    cannot=CANNOT,
+    regroup=True,
+)
+def ad_symmetric(model, order, q, V, W=None):
+    """[(d2tau_dqdq, d2tau_dvdv, d2tau_dqdv, dM_dq)]; see od.describe("inverse_dynamics_second_partials"). The strongest
+    form found from three bodies on: of partials by two coordinates of different joints, or by two velocities, one order
+    is computed, and those by both as the partials by q of those by v, which are the shorter ones."""
+    by_q, by_v, M = merged(list(first_partials(model, q, *V, W and W[0])))
+    step = tangent_map(model.robot, q)
+    return [(*_symmetric(model, by_q, by_v, q, V[0], step), _by(M, q) @ step)]
 
 
 @method(
@@ -63,6 +80,25 @@ def forward_ad(model, order, q, v, T, W=None):
 
 @method(
     "forward_dynamics_second_partials",
+    "ad_symmetric",
+    kind="ad",
+    source="AD: Jacobians of the analytic first partials (composite), what is symmetric once",
+    cannot=CANNOT,
+    regroup=True,
+)
+def forward_ad_symmetric(model, order, q, v, T, W=None):
+    """[(d2dv_dqdq, d2dv_dvdv, d2dv_dqdv, dMinv_dq, Minv)]; see od.describe("forward_dynamics_second_partials"). As the
+    method of the same name of inverse dynamics."""
+    tau = ca.SX.sym("tau", model.robot.nv)
+    none = ca.SX(model.robot.nv, model.robot.nv)
+    by_q, by_v, Minv = merged(list(forward_first_partials(model, q, v, tau, W and W[0], none)))
+    step = tangent_map(model.robot, q)
+    outputs = [*_symmetric(model, by_q, by_v, q, v, step), _by(Minv, q) @ step, Minv]
+    return [_at(q, v, tau, W, outputs, T[0])]
+
+
+@method(
+    "forward_dynamics_second_partials",
     "ad_pure",
     kind="ad",
     source="AD of AD: the Hessian of every acceleration of the method taylor",
@@ -80,6 +116,12 @@ def _at(q, v, tau, W, outputs, torques):
     """What was found for the symbol tau at these torques, which may depend on v."""
     arguments = [q, v, tau, *(W or [])]
     return tuple(ca.Function("second", arguments, outputs).call([q, v, torques, *(W or [])]))
+
+
+def _symmetric(model, by_q, by_v, q, v, step):
+    """Second partials by (q, q), (v, v), (q, v) of first ones."""
+    qq, vv = halved(model, "q", _by(by_q, q) @ step), halved(model, "v", _by(by_v, v))
+    return qq, vv, swapped(_by(by_v, q) @ step)
 
 
 def _by(matrix, x):

@@ -1,5 +1,7 @@
 """Second partials of forward dynamics from those of inverse dynamics, on sparse matrices, nothing computed twice."""
 
+from functools import partial
+
 import casadi as ca
 
 from ..partials.composite import bias
@@ -24,7 +26,8 @@ def forward_composite(model, order, q, v, T, W=None):
     Equation:  d2dv/du dw = -M^-1 (d2ID/du dw + dM/dw ddv/du + (dM/du ddv/dw)^R),   dM^-1/dq = -M^-1 dM/dq M^-1
     """
     nv, applied = model.robot.nv, W and W[0]
-    solve = mass_solver(mass_matrix(model, q))
+    M = mass_matrix(model, q)
+    solve = mass_solver(M)
     Minv = inverse(solve, nv)
     dv = solve(T[0] - bias(model, q, v, applied))
     Q, D, _ = first_partials(model, q, v, dv, applied)
@@ -39,15 +42,20 @@ def forward_composite(model, order, q, v, T, W=None):
     inner_qq = {(j, k): column(qq, j, k) + by_q[k][:, j] + by_q[j][:, k] for j, k in pairs(model, "q", "q")}
     inner_vv = {(j, k): column(vv, j, k) for j, k in pairs(model, "v", "v")}
     inner_qv = {(j, k): column(qv, j, k) + by_v[j][:, k] for j, k in pairs(model, "q", "v")}
-    outer = (_outer(model, Minv, x) for x in (inner_qq, inner_vv))
-    inner_M = [-ca.triu2symm(ca.triu(Minv @ (page @ Minv))) for page in pages]
-    return [(*outer, _outer(model, Minv, inner_qv), ca.horzcat(*(ca.vec(x) for x in inner_M)), Minv)]
+    sparse = ca.sparsify(Minv)  # where the fixed base carries several limbs
+    # the factors have the entries of M, those of a tree fewer than the inverse
+    apply = solve if ca.sparsify(M).nnz() < sparse.nnz() else partial(ca.mtimes, sparse)
+    outer = [_outer(model, apply, x) for x in (inner_qq, inner_vv, inner_qv)]
+    inner_M = [ca.sparsify(-ca.triu2symm(ca.triu(apply(page @ sparse)))) for page in pages]
+    return [(*outer, ca.horzcat(*(ca.vec(x) for x in inner_M)), Minv)]
 
 
-def _outer(model, Minv, inner):
-    """-M^-1 times all columns {(j, k): column}, as a tensor; a column that is not there is that at (k, j)."""
+def _outer(model, apply, inner):
+    """-M^-1 times all columns {(j, k): column}, as a tensor; a column that is not there is that at (k, j). apply: M^-1
+    times a matrix."""
     nv = model.robot.nv
-    solved = {place: -(Minv @ column) for place, column in inner.items()}
+    columns = ca.horzsplit(ca.sparsify(-apply(ca.horzcat(*inner.values()))), 1) if inner else ()
+    solved = dict(zip(inner, columns, strict=True))
     entries = {}
     for j in range(nv):
         for k in range(nv):

@@ -79,6 +79,33 @@ def pattern(model: Any) -> ca.Sparsity:
     return ca.Sparsity.triplet(nv * nv, nv, rows, columns)
 
 
+def swapped(tensor: ca.SX) -> ca.SX:
+    """Entry (i, k, j) at (i, j, k)."""
+    nv, entries = tensor.shape[1], {}
+    for row, k, x in _nonzeros(tensor):
+        j, i = divmod(row, nv)
+        entries[i + nv * k, j] = x
+    return sparse_matrix(nv * nv, nv, entries)
+
+
+def halved(model: Any, letter: str, tensor: ca.SX) -> ca.SX:
+    """The tensor with the entries (i, k, j) of pairs(model, letter, letter) alone, which stand at (i, j, k), too, where
+    both orders are the same: the others need not be computed, and by Jacobians these are the shorter ones."""
+    nv, wanted, entries = tensor.shape[1], set(pairs(model, letter, letter)), {}
+    for row, j, x in _nonzeros(tensor):
+        k, i = divmod(row, nv)
+        if (j, k) in wanted:
+            entries[row, j] = x
+            if (k, j) not in wanted:
+                entries[i + nv * j, k] = x
+    return sparse_matrix(nv * nv, nv, entries)
+
+
+def _nonzeros(matrix: ca.SX) -> Any:
+    """(row, column, entry) of what is not structurally zero."""
+    return zip(*matrix.sparsity().get_triplet(), matrix.nonzeros(), strict=True)
+
+
 def pairs(model: Any, a: str, b: str) -> list[tuple[int, int]]:
     """Pairs (j, k) of coordinates to differentiate by, first by the letter a, "q" or "v", then by b; where both orders
     are the same only j >= k."""

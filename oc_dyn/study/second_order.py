@@ -41,8 +41,8 @@ FILES = {  # of the wheel example-robot-data: file, floating base
     "talos": ("talos_data/robots/talos_reduced.urdf", True),
 }
 LARGE = {  # robots on which methods that write everything out several times over are left out
-    "talos": (INVERSE, ("composite", "compact", "ad", "ad_pure", "spatial_vector")),
-    "hyq": (FORWARD, ("composite", "ad")),
+    "talos": (INVERSE, ("composite", "compact", "ad", "ad_symmetric", "ad_pure", "spatial_vector")),
+    "hyq": (FORWARD, ("composite", "ad", "ad_symmetric")),
 }
 REPEATED = "ad_of_ad"  # counted beside the methods: a Jacobian of a Jacobian, which does not know its symmetry
 SIZES = (2, 5, 10, 20, 40, 60, 80, 100)
@@ -51,6 +51,7 @@ MOST_BODIES = {
     "spatial_vector": 10,
     "chain_rule": 10,
     "ad": 20,
+    "ad_symmetric": 20,
     "ad_pure": 10,
 }  # to be built in seconds
 CHUNK = 20  # columns of a tensor whose numerical derivatives are held at once

@@ -32,12 +32,13 @@ MOST = {  # ways, and the numbers of bodies up to which they are built in second
         "spatial_vector": 16,
         "chain_rule": 12,
         "ad": 12,
+        "ad_symmetric": 12,
         "ad_pure": 12,
         "bicomplex": 24,
         "finite_difference_1": 24,
         "finite_difference_2": 32,
     },
-    FORWARD: {"composite": 12, "ad": 8, "ad_pure": 8},
+    FORWARD: {"composite": 12, "ad": 8, "ad_symmetric": 8, "ad_pure": 8},
 }
 PUBLISHED = {  # Table III: (A of chains, A of trees)
     (INVERSE, "spatial_vector"): (3.08, 1.45),

@@ -4,7 +4,8 @@
     chain_rule            of the articulated-body algorithm, line by line
     bicomplex             of the method taylor of forward dynamics
     finite_difference_1   of the same; finite_difference_2: of first partials by their default method
-    composite, ad         this toolkit's default; AD of its first partials; up to fewer bodies, as all is written out
+    composite             this toolkit's default; up to fewer bodies, as all is written out, as by
+    ad, ad_symmetric      AD of its first partials, and the same with what is symmetric computed once
 
 Operations are those of operation_counts, the same everywhere. Times are those of CasADi's virtual machine, where
 products of matrices (most of chain_rule, a part of spatial_vector) are machine code and the rest is interpreted, and of
@@ -42,11 +43,13 @@ MOST = {  # ways, and the numbers of bodies up to which they are built in second
     "finite_difference_2": 40,
     "composite": 12,
     "ad": 12,
+    "ad_symmetric": 12,
 }
 OWN, REFERENCE = "spatial_vector", "bicomplex"
 KINDS, SIZES, QUICK = ("chain", "tree"), (2, 4, 6, 8, 12, 16, 24, 40), (2, 3)
 FIRST = 4  # bodies from which on slopes are fitted
-COMPILED = {m: 8 for m in MOST if m not in ("composite", "ad")}  # these are long; beyond, compilers take minutes
+_WRITTEN_OUT = ("composite", "ad", "ad_symmetric")  # long C
+COMPILED = {m: 8 for m in MOST if m not in _WRITTEN_OUT}  # beyond, compilers take minutes
 FLAGS = ("-O3", "-march=native")
 ROUNDS, LONGEST = 15, 25.0  # LONGEST [s] that all rounds of one size may take, though there are at least FEWEST
 FEWEST = 5

@@ -54,7 +54,7 @@ def test_counts_are_those_of_the_functions(done):
     f = od.function(od.robots.double_pendulum(), second_order.INVERSE)
     assert counts[second_order.INVERSE, "composite"] == f.n_instructions()
     assert 0 < counts[second_order.INVERSE, second_order.REPEATED] < 1000
-    assert {m for q, m in counts if q == second_order.FORWARD} == {"composite", "ad", "ad_pure"}
+    assert {m for q, m in counts if q == second_order.FORWARD} == {"composite", "ad", "ad_symmetric", "ad_pure"}
 
 
 def test_metrics():
