@@ -94,7 +94,9 @@ def _times(robot, names):
     """{method: (time of all six [us], share of time, share of time of separate Functions, whether steady)}."""
     pairs = [[_named(robot, "dynamic_matrices", m, order) for order in (0, 1)] for m in names]
     parts = [_named(robot, quantity, None, 0) for quantity in SEPARATE]
-    rows, seconds = _seconds([*(f for pair in pairs for f in pair), *parts], robot)
+    alone = 2 * len(pairs)
+    own = [k - k % 2 for k in range(alone)] + [alone] * len(parts)  # what each is compared with
+    rows, seconds = _seconds([*(f for pair in pairs for f in pair), *parts], robot, own)
     separate, out = 2 * seconds[:, -len(parts) :].sum(axis=1), {}
     for k, m in enumerate(names):
         before, both = seconds[:, 2 * k], seconds[:, 2 * k + 1]
@@ -111,7 +113,7 @@ def _dense(name, robot, timed):
         after.append(dense_matrices(robot, 1, way, f"after_{number}"))
     told = [[""] * 4] * len(WAYS)
     if timed:
-        rows, seconds = _seconds([before, *after], robot)
+        rows, seconds = _seconds([before, *after], robot, [0] * (1 + len(after)))
         told = [
             (f"{1e6 * np.median(x):.3g}", f"{np.median(x / (2 * seconds[:, 0])):.2f}", "", _all_steady([rows[0], row]))
             for x, row in zip(seconds.T[1:], rows[1:], strict=True)
@@ -123,10 +125,10 @@ def _dense(name, robot, timed):
     ]
 
 
-def _seconds(functions, robot):
-    """functions.steadied of compiled C, with ratios to the first."""
+def _seconds(functions, robot, reference):
+    """functions.steadied of compiled C."""
     runs = compiled_runs(functions, _motion(robot))
-    return steadied(lambda: in_turns(runs, ROUNDS, CALLS), [0] * len(functions))
+    return steadied(lambda: in_turns(runs, ROUNDS, CALLS), reference)
 
 
 def _all_steady(rows):
