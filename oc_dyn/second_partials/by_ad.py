@@ -10,7 +10,7 @@ from ..partials.composite import forward as forward_first_partials
 from ..registry import method
 from ..subexpressions import merged
 from .composite import CANNOT
-from .tensor import halved, pattern, swapped
+from .tensor import halved, mass_sums, pattern, swapped
 
 
 @method(
@@ -39,10 +39,18 @@ def ad(model, order, q, V, W=None):
 def ad_symmetric(model, order, q, V, W=None):
     """[(d2tau_dqdq, d2tau_dvdv, d2tau_dqdv, dM_dq)]; see od.describe("inverse_dynamics_second_partials"). The strongest
     form found from three bodies on: of partials by two coordinates of different joints, or by two velocities, one order
-    is computed, and those by both as the partials by q of those by v, which are the shorter ones."""
+    is computed; those by both are the partials by q of those by v, which are the shorter ones; and where velocities are
+    rates of coordinates, those by two velocities are sums of dM/dq.
+
+    Equation:  d2tau_i/dv_j dv_k = dM_ij/dq_k + dM_ik/dq_j - dM_jk/dq_i
+    """
     by_q, by_v, M = merged(list(first_partials(model, q, *V, W and W[0])))
     step = tangent_map(model.robot, q)
-    return [(*_symmetric(model, by_q, by_v, q, V[0], step), _by(M, q) @ step)]
+    qq, vv, qv = _symmetric(model, by_q, by_v, q, V[0], step)
+    dM = _by(M, q) @ step
+    if all(joint.nq == joint.nv <= 1 for joint in model.robot.joints):
+        dM, vv = mass_sums(dM)
+    return [(qq, vv, qv, dM)]
 
 
 @method(

@@ -101,6 +101,24 @@ def halved(model: Any, letter: str, tensor: ca.SX) -> ca.SX:
     return sparse_matrix(nv * nv, nv, entries)
 
 
+def mass_sums(dM: ca.SX) -> tuple[ca.SX, ca.SX]:
+    """(dM/dq, d2tau/dvdv) where velocities are rates of coordinates, from entries (i, j, k), i <= j, of dM/dq alone.
+
+    Equation:  d2tau_i/dv_j dv_k = dM_ij/dq_k + dM_ik/dq_j - dM_jk/dq_i
+    """
+    nv = dM.shape[1]
+    upper = {(row % nv, row // nv, k): x for row, k, x in _nonzeros(dM) if row % nv <= row // nv}
+    both = upper | {(j, i, k): x for (i, j, k), x in upper.items()}
+    sums: dict[tuple[int, int], Any] = {}
+    for (i, j, k), x in both.items():
+        for a, b, c, y in ((i, j, k, x), (i, k, j, x), (k, i, j, -x)):
+            place = a + nv * b, c
+            sums[place] = sums[place] + y if place in sums else y
+    kept = {place: x for place, x in sums.items() if not ca.SX(x).is_zero()}
+    matrix = {(i + nv * j, k): x for (i, j, k), x in both.items()}
+    return sparse_matrix(nv * nv, nv, matrix), sparse_matrix(nv * nv, nv, kept)
+
+
 def _nonzeros(matrix: ca.SX) -> Any:
     """(row, column, entry) of what is not structurally zero."""
     return zip(*matrix.sparsity().get_triplet(), matrix.nonzeros(), strict=True)
