@@ -2,17 +2,26 @@
 
 Ali, Gabellieri and Franchi 2026, figures 4a to 4c: their recursions grow linearly with the bodies and quadratically
 with the order, repeated directional derivatives by CasADi exponentially. AD is taken here as published, with common
-subexpressions taken out after each order, and by Taylor series. Counted are CasADi instructions; times are those of
-CasADi's virtual machine, as in the paper (no compilation), in rounds in which the ways take turns. Figure 3, the
-higher-order dynamics of the aerial manipulator, is problems/aerial_manipulator.py.
+subexpressions taken out after each order, and by Taylor series: of this toolkit's order 0, which is a shorter
+formulation, and, for inverse dynamics, of the paper's own, on parameters as written and on base parameters (own.csv).
+Counted are CasADi instructions; times are those of CasADi's virtual machine, as in the paper (no compilation), in
+rounds in which the ways take turns. Figure 3, the higher-order dynamics of the aerial manipulator, is
+problems/aerial_manipulator.py.
 """
 
 import math
+from itertools import pairwise
 from pathlib import Path
 
+import casadi as ca
+
+from ..inverse_dynamics.recursive_spatial import recursive_spatial
+from ..model.canonical import canonical
 from ..runs.manifest import manifest, write_json
-from ..runs.points import bar
+from ..runs.points import bar, fill
 from ..runs.stored_table import StoredTable
+from ..series.along import time_series
+from ..subexpressions import merged
 from . import apart
 from .functions import TIMES, built, new_robot, timed
 from .growth import Series, _measure, fit
@@ -27,6 +36,8 @@ SIZES, ORDER = (6, 11, 21, 41, 61, 81, 101), 2
 ORDERS, ORDERS_LARGE, ORDERS_TIMED = range(7), range(6), range(5)
 QUICK = 6, range(4), (6, 11, 16, 21)  # bodies of the sweep over the order, orders, numbers of bodies
 MOST = 300_000  # instructions beyond which a Function is not built; twice as many for the paper's sizes
+OWN, PARAMETERS = 3, ("as written", "base parameters")  # orders of AD of the paper's order 0
+OWN_WAYS = ("recursion", "series", "as published")
 ROUNDS, CALLS = 21, 48  # 1000 calls, as in the paper
 
 CAPTIONS = {
@@ -34,6 +45,8 @@ CAPTIONS = {
     "bodies.csv": "Instructions over the number of bodies, order 2.",
     "orders.csv": "Instructions over the order, all ways.",
     "orders_large.csv": "Instructions over the order at the size of the paper, all ways.",
+    "own.csv": "Instructions of inverse dynamics by the paper's recursion and by AD of its own order 0: Taylor series, "
+    "and repeated directional derivatives as published.",
     "times.csv": "Time of a call by CasADi's virtual machine, and its ratio to the paper's recursion.",
 }
 
@@ -57,12 +70,16 @@ def run(out, quick=False, progress=None, executor="serial"):
         [] if quick else _plan(WAYS, None, [(LARGE, r) for r in ORDERS_LARGE]),
     ]
     names = ("orders.csv", "bodies.csv", "orders_large.csv")
-    total = sum(len(points) for plan in plans for _, points in plan) + 2
+    own = [{"order": r, "parameters": x} for r in orders if r <= OWN for x in PARAMETERS]
+    total = sum(len(points) for plan in plans for _, points in plan) + 2 + len(own)
     with bar(progress, total, "ali") as shown:
         over_order, over_bodies, large = (
             _measure(out / name, plan, most * (2 if name == names[2] else 1), shown, executor) if plan else []
             for name, plan in zip(names, plans, strict=True)
         )
+        table = StoredTable(out / "own.csv", ("order", "parameters"), OWN_WAYS, quick=quick)
+        fill(table, own, _own_smaller if quick else _own, executor, shown)
+        table.close(own)
         times = _times(out / "times.csv", small, timed_orders, quick, shown)
     findings = _findings(over_order, over_bodies, large)
     plot_series(_panels(over_order, over_bodies, large, times, small), out / "ali.png", _TITLE)
@@ -93,6 +110,27 @@ def _times(path, bodies, orders, quick, shown):
         shown.update()
     table.close()
     return table.rows
+
+
+def _own(order, parameters, bodies=SMALL):
+    """{way: instructions} of all orders of inverse dynamics, from the paper's formulation of order 0 or of all."""
+    robot = new_robot(ROBOT, bodies)
+    model = canonical(robot, regroup=parameters == PARAMETERS[1])
+    q, V = ca.SX.sym("q", robot.nq), [ca.SX.sym(f"v{k}", robot.nv) for k in range(order + 2)]
+    flow = [(q, model.configuration_rate(q, V[0])), *pairwise(V)]
+    (torque,) = recursive_spatial(model, 0, q, V[:2])
+    x, rates = (ca.vertcat(*some) for some in zip(*flow, strict=True))
+    published = [torque]
+    for _ in range(order):
+        published.append(ca.jtimes(published[-1], x, rates))
+    recursion, series = recursive_spatial(model, order, q, V), time_series(merged([torque])[0], order, flow)
+    ways = merged(list(recursion)), merged(series), published
+    counts = (ca.Function("f", [q, *V], found).n_instructions() for found in ways)
+    return dict(zip(OWN_WAYS, counts, strict=True))
+
+
+def _own_smaller(order, parameters):
+    return _own(order, parameters, QUICK[0])
 
 
 def _findings(over_order, over_bodies, large):
