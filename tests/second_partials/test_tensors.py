@@ -183,8 +183,8 @@ def test_instructions_of_the_panda():
     count = {m: od.function(panda, INVERSE, method=m).n_instructions() for m in ways}
     assert count["composite"] <= 10_000
     assert count["composite"] < 0.4 * count["ad_pure"]
-    assert count["composite"] < 0.6 * count["ad_symmetric"]
-    assert count["ad_symmetric"] < 0.72 * count["ad"]
+    assert count["composite"] < 0.75 * count["ad_symmetric"]
+    assert count["ad_symmetric"] < 0.6 * count["ad"]
     assert od.function(panda, INVERSE).n_instructions() == count["composite"]  # the default takes the fewest
 
 

@@ -143,7 +143,7 @@ def test_programs_of_robots(monkeypatch, tmp_path):
     f = od.function(od.robots.double_pendulum(), FORWARD, method="composite")
     assert int(of[FORWARD, "composite"]["instructions"]) == f.n_instructions()
     assert of[INVERSE, "compact"]["instructions"] == of[FORWARD, "spatial_vector"]["instructions"] == ""
-    assert of[INVERSE, "ad"]["ratio"] == "1"
+    assert of[INVERSE, "ad_symmetric"]["ratio"] == "1"
     counted = singh_programs.count(tmp_path, True, "double_pendulum", shown=tqdm(disable=True))
     counts = {(row["quantity"], row["method"]): row["instructions"] for row in counted}
     assert set(counts) == {(q, m) for q, ways in singh_programs.COUNTED.items() for m in ways}
