@@ -168,12 +168,17 @@ def _timed(name, quantity, by, ways, quick):
 
 @styled()
 def plot(rows, path):
-    """Bars of times: a panel for each quantity."""
+    """Bars of times: a panel for each quantity, a colour for each method."""
     from matplotlib.figure import Figure
+    from matplotlib.patches import Patch
 
-    figure = Figure(figsize=(11, 4.6), layout="constrained")
-    figure.suptitle("Second partials of robots: times of a call (hatched: in CasADi's virtual machine)")
-    for axes, (quantity, ways) in zip(figure.subplots(1, len(WAYS)), WAYS.items(), strict=True):
+    from .beyond.figures import MANY
+
+    methods = list(dict.fromkeys(m for ways in WAYS.values() for m in ways))
+    looks = {MACHINE: {"hatch": "//"}, COMPILERS[0]: {}, COMPILERS[-1]: {"alpha": 0.55}}
+    figure = Figure(figsize=(11, 5.2), layout="constrained")
+    figure.suptitle("Second partials of robots: times of a call")
+    for axes, quantity in zip(figure.subplots(1, len(WAYS)), WAYS, strict=True):
         of = [row for row in rows if row["quantity"] == quantity]
         shown = list(dict.fromkeys((row["robot"], row["dof"]) for row in of))
         bars = list(dict.fromkeys((row["by"], row["method"]) for row in of))
@@ -182,13 +187,14 @@ def plot(rows, path):
             values = [float(row["microseconds"]) for row in found]
             places = np.array([shown.index((row["robot"], row["dof"])) for row in found], float)
             places += 0.8 * ((number + 0.5) / len(bars) - 0.5)
-            look = {"color": f"C{ways.index(m)}", "edgecolor": "white", "hatch": "//" if by == MACHINE else None}
-            look["alpha"] = 0.6 if by == COMPILERS[1] else 1.0
-            axes.bar(places, values, 0.8 / len(bars), label=f"{m}, {by}", **look)
+            look = {"color": MANY[methods.index(m)], "edgecolor": "white", **looks.get(by, {})}
+            axes.bar(places, values, 0.8 / len(bars), **look)
         axes.set_xticks(range(len(shown)), [f"{name}\n({dof})" for name, dof in shown], fontsize="small")
         axes.set(title=quantity.replace("_", " "), ylabel="µs of a call", yscale="log")
         axes.grid(alpha=0.3, axis="y", which="both")
-        axes.legend(fontsize="x-small", framealpha=0.5)
+    named = [Patch(color=MANY[k], label=m) for k, m in enumerate(methods)]
+    named += [Patch(facecolor="gray", edgecolor="white", label=by, **look) for by, look in looks.items()]
+    figure.legend(handles=named, loc="outside lower center", ncols=len(named), fontsize="small")
     figure.savefig(path, dpi=85)
 
 
