@@ -72,7 +72,8 @@ def run(out, quick=False, progress=None, executor="serial", only=None):
             told += [*lines, ""] if lines else []
             of = manifest(apart.typed("singh", out, quick, only=only))
             facts = (_facts(out) if only or number else {}) | found
-            facts["parts"] = facts.get("parts", {}) | {name: {k: of[k] for k in ("command", "date", "git")}}
+            kept = {k: x for k, x in facts.get("parts", {}).items() if k in every}
+            facts["parts"] = kept | {name: {k: of[k] for k in ("command", "date", "git")}}
             write_json(out / "manifest.json", manifest(of["command"], **facts))
     if any("forward" in name for name in chosen):
         told += singh_forward.finish(out, quick)
