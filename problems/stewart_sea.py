@@ -198,7 +198,7 @@ def solve(run, cfg):
     el.plot_runs(real, run.out / "laboratory.png", title="sampled, noisy, wrong model: flat feedforward, motor PD")
 
 
-quick = {"duration": 0.15, "points": 51, "moving": 0.25, "hold": 0.0, "sample_time": 2e-3}
+quick = {"duration": 0.15, "points": 51, "moving": 0.25, "hold": 0.0, "sample_time": 2e-3, "factors": (1e1, 1e3)}
 main = od.script(solve, Config(), quick=quick)
 
 if __name__ == "__main__":

@@ -78,7 +78,7 @@ def _orders(quantity):
     return ORDERS.get(quantity, (2, 1))
 
 
-@pytest.mark.few(300)
+@pytest.mark.few(220)
 @pytest.mark.sample(*TURNS)
 @pytest.mark.parametrize("name", list(ROBOTS))
 @pytest.mark.parametrize("quantity", QUANTITIES)
