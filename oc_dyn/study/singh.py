@@ -116,10 +116,19 @@ def _run_sizes(out, quick, executor, shown):
 def _run_terms(out, quick, executor, shown):
     from .paper_figures import plot_series
 
-    terms, clock, shares = singh_parts.measure(out, quick, executor, shown)
-    plot_series(singh_parts.panels(terms, clock, shares), out / "terms.png", singh_parts.TITLE)
+    terms, clock = singh_parts.measure(out, quick, executor, shown)
     crossed = singh_parts.crossovers(terms, clock)
-    return singh_parts.report(terms, shares, crossed), {"crossovers": crossed}
+    plot_series(singh_parts.panels(terms, clock, singh_forward.rows(out / "breakdown.csv")), out / "terms.png", _PARTS)
+    return singh_parts.report_terms(terms, crossed), {"crossovers": crossed}
+
+
+def _run_shares(out, quick, executor, shown):
+    from .paper_figures import plot_series
+
+    shares = singh_parts.measure_shares(out, quick, shown)
+    terms, clock = (singh_forward.rows(out / name) for name in ("terms.csv", "term_times.csv"))
+    plot_series(singh_parts.panels(terms, clock, shares), out / "terms.png", _PARTS)
+    return singh_parts.report_shares(shares), {}
 
 
 def _run_forward(of, out, quick, executor, shown):
@@ -146,7 +155,8 @@ def parts(quick):
     """{name: (steps of the bar, what measures it)}."""
     return {
         "sizes": (2 * len(_plan(quick)), _run_sizes),
-        "terms": (sum(map(len, singh_parts.plans(quick))), _run_terms),
+        "terms": (sum(map(len, singh_parts.plans(quick)[:2])), _run_terms),
+        "breakdown": (len(singh_parts.plans(quick)[2]), _run_shares),
         **_of_sizes("forward", singh_forward.plan(quick), _run_forward),
         **_of_sizes("time of forward", singh_forward.plan(quick), partial(_run_times, False)),
         **_of_sizes("compiled forward", singh_forward.plan_compiled(quick), partial(_run_times, True)),
@@ -165,6 +175,7 @@ def _of_robots(what, points, run_one):
     return {f"{what} {name}": (names.count(name), partial(run_one, name)) for name in dict.fromkeys(names)}
 
 
+_PARTS = singh_parts.TITLE
 _FACTS = ("slopes", "slopes_from_bodies", "crossovers", "parts")
 CAPTIONS = {
     "singh.png": "Instructions and times of second partials over the number of bodies; full: chains, dashed: trees.",

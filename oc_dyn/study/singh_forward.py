@@ -113,7 +113,7 @@ def finish(out, quick):
     """forward_slopes.csv and the figures of what is in the folder; the report as lines of text."""
     from .paper_figures import plot_series
 
-    counts, clock, compiled = (_rows(out / name) for name in (_COUNTS, _TIMES, _COMPILED))
+    counts, clock, compiled = (rows(out / name) for name in (_COUNTS, _TIMES, _COMPILED))
     if not counts:
         return []
     slopes = _slopes(out / "forward_slopes.csv", counts, clock, QUICK[0] if quick else FIRST)
@@ -121,7 +121,8 @@ def finish(out, quick):
     return _report(counts, clock, compiled, slopes)
 
 
-def _rows(path):
+def rows(path):
+    """Rows of a table of a study, [] where it is not there."""
     if not path.exists():
         return []
     with open(path, newline="", encoding="utf-8") as file:

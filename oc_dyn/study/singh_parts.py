@@ -92,16 +92,22 @@ def plans(quick):
 
 
 def measure(out, quick, executor, shown):
-    """(rows of terms.csv, of term_times.csv, of breakdown.csv); steps of the bar `shown`: the lengths of plans()."""
-    counted, timed, parts = plans(quick)
+    """(rows of terms.csv, of term_times.csv); steps of the bar `shown`: the lengths of the first two of plans()."""
+    counted, timed, _ = plans(quick)
     table = StoredTable(out / "terms.csv", _KEYS, ("operations", "error"))
     counts = fill(table, counted, counted_term, executor, shown)
     table.close(counted)
     clock = StoredTable(out / "term_times.csv", ("form", *_KEYS), TIMES, quick=quick)
     _together(clock, timed, ("form", "term", "robot", "bodies"), _timed_terms, quick, shown)
+    return counts, clock.rows
+
+
+def measure_shares(out, quick, shown):
+    """Rows of breakdown.csv; steps of the bar: the length of the last of plans()."""
+    parts = plans(quick)[2]
     shares = StoredTable(out / "breakdown.csv", ("robot", "bodies", "method", "part"), _SHARES, quick=quick)
     _together(shares, parts, ("robot", "bodies", "method"), _broken_down, quick, shown)
-    return counts, clock.rows, shares.rows
+    return shares.rows
 
 
 def _together(table, plan, alike, found_of, quick, shown):
@@ -452,8 +458,8 @@ def _line(rows, value, label, style):
     return [(label, *zip(*points, strict=True), style)] if points else []
 
 
-def report(counts, shares, crossed):
-    """The tables as lines of text."""
+def report_terms(counts, crossed):
+    """The tables of terms as lines of text."""
     worst = max(float(row["error"]) for row in counts if row["error"])
     lines = [
         "Terms of the second partials of forward dynamics: from how many bodies on a way beats another, its share",
@@ -463,11 +469,15 @@ def report(counts, shares, crossed):
         number = "none" if row["crossover"] is None else f"{row['crossover']:.1f}"
         head = f"{row['term']:7}{row['robot']:7}{row['way']:19}{row['against']:12}{row['of']:16}"
         lines.append(f"{head}{number:>10}{row['ratio']:9.2f}  {row['largest']}")
-    lines += [
-        f"All ways agree to {worst:.0e} of the largest value" + ("" if worst <= AGREE else f": MORE THAN {AGREE:.0e}"),
-        "",
-        "Shares of the parts: operations, time of the virtual machine, compiled; most bodies with all of them",
-    ]
+    lines.append(f"All ways agree to {worst:.0e} of the largest value")
+    if worst > AGREE:
+        lines[-1] += f": MORE THAN {AGREE:.0e}"
+    return lines
+
+
+def report_shares(shares):
+    """The table of shares as lines of text."""
+    lines = ["Shares of the parts: operations, time of the virtual machine, compiled; most bodies with all of them"]
     for kind in KINDS:
         for method in BREAKDOWN:
             rows = [row for row in shares if (row["robot"], row["method"]) == (kind, method)]

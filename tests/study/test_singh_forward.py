@@ -87,5 +87,5 @@ def test_tables_resume_and_parts_run_alone(monkeypatch, tmp_path):
 
 
 def test_parts_that_are_not_there_are_told(tmp_path):
-    with pytest.raises(ShapeError, match="some are: sizes; terms; forward chain 2"):
+    with pytest.raises(ShapeError, match="some are: sizes; terms; breakdown; forward chain 2"):
         singh.run(tmp_path, only="figures")

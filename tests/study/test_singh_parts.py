@@ -91,7 +91,8 @@ def small(monkeypatch):
 
 @pytest.mark.slow
 def test_measured_tables(small, tmp_path):
-    counts, clock, shares = singh_parts.measure(tmp_path, True, "serial", tqdm(disable=True))
+    counts, clock = singh_parts.measure(tmp_path, True, "serial", tqdm(disable=True))
+    shares = singh_parts.measure_shares(tmp_path, True, tqdm(disable=True))
     assert read(tmp_path / "terms.csv") == [
         {**row, "code": row.get("code", r["code"])} for row, r in zip(counts, read(tmp_path / "terms.csv"), strict=True)
     ]
@@ -110,14 +111,15 @@ def test_measured_tables(small, tmp_path):
     assert of[0]["compiled share"] == ""  # beyond COMPILED
     times = {path: path.read_bytes() for path in tmp_path.glob("*.csv")}
     singh_parts.measure(tmp_path, True, "serial", tqdm(disable=True))  # nothing is measured again
+    singh_parts.measure_shares(tmp_path, True, tqdm(disable=True))
     assert times == {path: path.read_bytes() for path in tmp_path.glob("*.csv")}
 
     crossed = singh_parts.crossovers(counts, clock)
-    told = "\n".join(singh_parts.report(counts, shares, crossed))
+    told = "\n".join([*singh_parts.report_terms(counts, crossed), *singh_parts.report_shares(shares)])
     assert "All ways agree" in told
     assert "MORE" not in told
     worse = [{**row, "error": row["error"] and "1e-3"} for row in counts]
-    assert "MORE THAN 1e-09" in "\n".join(singh_parts.report(worse, shares, crossed))
+    assert "MORE THAN 1e-09" in "\n".join(singh_parts.report_terms(worse, crossed))
     assert len(singh_parts.panels(counts, clock, shares)) == 2 * (1 + len(forms)) + 1 + len(forms)
 
 
