@@ -185,19 +185,16 @@ def test_ipopt_does_not_go_on_where_time_or_iterations_asked_for_ran_out(monkeyp
 def test_a_plan_that_fatrop_fails_on_is_that_of_ipopt():
     """With 200 pieces it stops beside the optimum, with status 1, by either of its options."""
     panda, goal = od.robots.panda(), ENDS["across"]
-    options = {"scale": {"dtau": 0.3}, "progress": False, "refinements": 0, "check": "off"}
-    few = od.plan_point_to_point(panda, *goal, nodes=50, **options)
-    many = od.plan_point_to_point(panda, *goal, nodes=200, solver="fatrop", **options)
-    assert 0.97 * few.duration < many.duration < few.duration  # more pieces only ever save time
+    options = {"nodes": 200, "scale": {"dtau": 0.3}, "progress": False, "refinements": 0, "check": "off"}
+    plans = [od.plan_point_to_point(panda, *goal, solver=s, **options) for s in ("ipopt", "fatrop")]
+    assert plans[1].duration == pytest.approx(plans[0].duration, rel=2e-4)
 
 
 @pytest.mark.slow
 def test_fatrop_ends_with_400_pieces():
     """It took 218 iterations, most of them in steps that its regularisation kept small."""
     panda = od.robots.panda()
-    options = {"scale": {"dtau": 0.3}, "progress": False, "refinements": 0, "check": "off"}
-    few = od.plan_point_to_point(panda, START, GOAL, nodes=100, **options)
-    many = od.plan_point_to_point(panda, START, GOAL, nodes=400, solver="fatrop", **options)
-    assert 0.97 * few.duration < many.duration < few.duration  # more pieces only ever save time
-    assert many.info["iterations"] < 150
-    assert many.info["solver"] == "fatrop"
+    options = {"nodes": 400, "scale": {"dtau": 0.3}, "progress": False, "refinements": 0, "check": "off"}
+    plans = [od.plan_point_to_point(panda, START, GOAL, solver=s, **options) for s in ("ipopt", "fatrop")]
+    assert plans[1].duration == pytest.approx(plans[0].duration, rel=1e-4)
+    assert plans[1].info["iterations"] < 150
