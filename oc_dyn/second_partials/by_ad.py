@@ -46,11 +46,12 @@ def ad_symmetric(model, order, q, V, W=None):
     """
     by_q, by_v, M = merged(list(first_partials(model, q, *V, W and W[0])))
     step = tangent_map(model.robot, q)
-    qq, vv, qv = _symmetric(model, by_q, by_v, q, V[0], step)
     dM = _by(M, q) @ step
     if all(joint.nq == joint.nv <= 1 for joint in model.robot.joints):
         dM, vv = mass_sums(dM)
-    return [(qq, vv, qv, dM)]
+    else:
+        vv = halved(model, "v", _by(by_v, V[0]))
+    return [(halved(model, "q", _by(by_q, q) @ step), vv, swapped(_by(by_v, q) @ step), dM)]
 
 
 @method(
@@ -101,7 +102,8 @@ def forward_ad_symmetric(model, order, q, v, T, W=None):
     none = ca.SX(model.robot.nv, model.robot.nv)
     by_q, by_v, Minv = merged(list(forward_first_partials(model, q, v, tau, W and W[0], none)))
     step = tangent_map(model.robot, q)
-    outputs = [*_symmetric(model, by_q, by_v, q, v, step), _by(Minv, q) @ step, Minv]
+    qq, vv = halved(model, "q", _by(by_q, q) @ step), halved(model, "v", _by(by_v, v))
+    outputs = [qq, vv, swapped(_by(by_v, q) @ step), _by(Minv, q) @ step, Minv]
     return [_at(q, v, tau, W, outputs, T[0])]
 
 
@@ -124,12 +126,6 @@ def _at(q, v, tau, W, outputs, torques):
     """What was found for the symbol tau at these torques, which may depend on v."""
     arguments = [q, v, tau, *(W or [])]
     return tuple(ca.Function("second", arguments, outputs).call([q, v, torques, *(W or [])]))
-
-
-def _symmetric(model, by_q, by_v, q, v, step):
-    """Second partials by (q, q), (v, v), (q, v) of first ones."""
-    qq, vv = halved(model, "q", _by(by_q, q) @ step), halved(model, "v", _by(by_v, v))
-    return qq, vv, swapped(_by(by_v, q) @ step)
 
 
 def _by(matrix, x):

@@ -11,6 +11,7 @@ from ..partials.implicit import inverse, mass_solver
 from ..partials.spatial_vector import idsva
 from ..registry import method
 from .spatial_vector import CANNOT, spatial_vector
+from .tensor import swapped
 
 _NO_MIMIC = CANNOT | {"mimic": "its recursion needs joints that move independently"}
 
@@ -91,9 +92,9 @@ def fdsva_so(model, q, v, tau, W, idfoza, aza, cut=lambda f: f):
         def outer(inner):
             return ca.reshape(-Minv @ ca.reshape(inner, nv, nv * nv), nv * nv, nv)
 
-    d2dv_dqdq = outer(qq + by_q + _swapped(by_q))  # (46)
+    d2dv_dqdq = outer(qq + by_q + swapped(by_q))  # (46)
     d2dv_dvdv = outer(vv)  # (47)
-    d2dv_dqdv = outer(qv + _swapped(by_v))  # (49)
+    d2dv_dqdv = outer(qv + swapped(by_v))  # (49)
     dMinv_dq = outer(_times(dM, Minv))  # (44)
     return [(d2dv_dqdq, d2dv_dvdv, d2dv_dqdv, dMinv_dq, Minv)]
 
@@ -103,13 +104,6 @@ def _times(dM, x):
     nv = x.shape[0]
     pages = [ca.reshape(page, nv, nv) @ x for page in ca.horzsplit(dM, 1)]
     return ca.horzcat(*(ca.vec(page) for page in pages))
-
-
-def _swapped(tensor):
-    """The tensor with its second and third axes exchanged."""
-    nv = tensor.shape[1]
-    places = [i + nv * k + nv * nv * j for k in range(nv) for j in range(nv) for i in range(nv)]
-    return ca.reshape(ca.vec(tensor)[places], nv * nv, nv)  # zeros that the tree makes stay structural
 
 
 def _symbols(model, W, *names):

@@ -79,13 +79,11 @@ def pattern(model: Any) -> ca.Sparsity:
     return ca.Sparsity.triplet(nv * nv, nv, rows, columns)
 
 
-def swapped(tensor: ca.SX) -> ca.SX:
-    """Entry (i, k, j) at (i, j, k)."""
-    nv, entries = tensor.shape[1], {}
-    for row, k, x in _nonzeros(tensor):
-        j, i = divmod(row, nv)
-        entries[i + nv * k, j] = x
-    return sparse_matrix(nv * nv, nv, entries)
+def swapped(tensor: Any) -> Any:
+    """The tensor, SX, MX or DM, with its second and third axes exchanged."""
+    nv = tensor.shape[1]
+    places = [i + nv * k + nv * nv * j for k in range(nv) for j in range(nv) for i in range(nv)]
+    return ca.reshape(ca.vec(tensor)[places], nv * nv, nv)  # zeros that the tree makes stay structural
 
 
 def halved(model: Any, letter: str, tensor: ca.SX) -> ca.SX:

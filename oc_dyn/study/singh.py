@@ -118,7 +118,8 @@ def _run_terms(out, quick, executor, shown):
 
     terms, clock = singh_parts.measure(out, quick, executor, shown)
     crossed = singh_parts.crossovers(terms, clock)
-    plot_series(singh_parts.panels(terms, clock, singh_forward.rows(out / "breakdown.csv")), out / "terms.png", _PARTS)
+    shares = singh_forward.rows(out / "breakdown.csv")
+    plot_series(singh_parts.panels(terms, clock, shares), out / "terms.png", singh_parts.TITLE)
     return singh_parts.report_terms(terms, crossed), {"crossovers": crossed}
 
 
@@ -127,7 +128,7 @@ def _run_shares(out, quick, executor, shown):
 
     shares = singh_parts.measure_shares(out, quick, shown)
     terms, clock = (singh_forward.rows(out / name) for name in ("terms.csv", "term_times.csv"))
-    plot_series(singh_parts.panels(terms, clock, shares), out / "terms.png", _PARTS)
+    plot_series(singh_parts.panels(terms, clock, shares), out / "terms.png", singh_parts.TITLE)
     return singh_parts.report_shares(shares), {}
 
 
@@ -175,7 +176,6 @@ def _of_robots(what, points, run_one):
     return {f"{what} {name}": (names.count(name), partial(run_one, name)) for name in dict.fromkeys(names)}
 
 
-_PARTS = singh_parts.TITLE
 _FACTS = ("slopes", "slopes_from_bodies", "crossovers", "parts")
 CAPTIONS = {
     "singh.png": "Instructions and times of second partials over the number of bodies; full: chains, dashed: trees.",

@@ -32,7 +32,8 @@ from ..partials.implicit import mass_matrix
 from ..partials.spatial_vector import idsva
 from ..runs.points import fill
 from ..runs.stored_table import StoredTable
-from ..second_partials.forward_spatial_vector import _articulated, _mass_partials, _swapped, _times
+from ..second_partials.forward_spatial_vector import _articulated, _mass_partials, _times
+from ..second_partials.tensor import swapped
 from .functions import TIMES, new_robot, random_ports, steadied
 from .native import compiled_runs, compiler, in_turns, interpreted, interpreted_runs
 from .operation_counts import operations as operations_counted
@@ -163,7 +164,7 @@ def term(model, at, name, way, parted=False):
             by_q, by_v = (ca.vertcat(*ca.horzsplit(tensor, n)) for tensor in by)
         else:
             by_q, by_v = (_times(x["dM"], x[k]) for k in ("dv_q", "dv_v"))
-        results = [x["qq"] + by_q + _swapped(by_q), x["qv"] + _swapped(by_v)]
+        results = [x["qq"] + by_q + swapped(by_q), x["qv"] + swapped(by_v)]
     else:
         if way in ("aza", "factors"):
             solve = cut(_articulated(model) if way == "aza" else _solver(at)).map(n * n)
@@ -255,7 +256,7 @@ def operations(model, at, name, way):
             by_q, by_v = (_times(x["dM"], x[k]) for k in ("dv_q", "dv_v"))
             cost = product_operations(by_q) + product_operations(by_v)
         by_q, by_v = (ca.DM(y.sparsity(), 1) for y in (by_q, by_v))
-        sums = x["qq"] + by_q + ca.sparsify(_swapped(by_q)), x["qv"] + ca.sparsify(_swapped(by_v))
+        sums = x["qq"] + by_q + ca.sparsify(swapped(by_q)), x["qv"] + ca.sparsify(swapped(by_v))
         return cost + sum(int(ca.sum1(ca.sum2(y))) - y.nnz() for y in sums)
     if way in ("dtm", "dtm_sparse"):
         return sum(_applied(x["Minv"], x[k]) for k in ("inner_qq", "vv", "inner_qv"))
