@@ -22,6 +22,7 @@ from .validation import switch
 ENVIRONMENT = "OC_DYN_CACHE"
 _OTHERS = stat.S_IWGRP | stat.S_IWOTH
 _READ = os.O_RDONLY | sum(getattr(os, x, 0) for x in ("O_NOFOLLOW", "O_NONBLOCK", "O_BINARY"))  # no link, no pipe
+_GONE = "there is no such file"
 _ANOTHER = f"name another folder by cache= or ${ENVIRONMENT}"
 
 
@@ -138,6 +139,8 @@ def built(folder: Path, name: str, key: str, make: Callable[[str], Path], suffix
         problem = _damage(path)
         if not problem:
             return path
+        if problem == _GONE:  # another process has removed it since
+            continue
         damaged = True
         _removed(path)
         warn(ModelWarning(f"{path} is not as it was written: {problem}; it is made again"))
@@ -153,7 +156,7 @@ def built(folder: Path, name: str, key: str, make: Callable[[str], Path], suffix
             try:
                 os.replace(made, path)
             except OSError:  # Windows, where another process has just made and loaded it
-                if not path.exists() or _damage(path):
+                if _damage(path):
                     raise
     except OSError as error:
         problem = f"{error.strerror or error}, while a file was written there; {_ANOTHER}"
@@ -170,12 +173,18 @@ def require_whole(path: StrPath) -> None:
 
 def _damage(path: Path) -> str:
     """What is wrong with a file of the cache; empty if nothing is."""
-    data, problem = own_content(path)
+    try:
+        data, problem = own_content(path)
+    except FileNotFoundError:
+        return _GONE
     return problem or ("" if digest(data) in path.name else "its content is another")
 
 
 def own_content(path: Path) -> tuple[bytes, str]:
-    """(content, why it must not be used) of a file of a cache folder: one of them is empty."""
+    """(content, why it must not be used) of a file of a cache folder: one of them is empty.
+
+    Raises FileNotFoundError where there is none: a file that was seen a moment ago may be gone, as others remove some.
+    """
     try:
         with open(os.open(path, _READ), "rb") as file:
             found = os.fstat(file.fileno())
@@ -183,6 +192,8 @@ def own_content(path: Path) -> tuple[bytes, str]:
                 return b"", "it is no regular file"
             problem = _not_own(found)
             return (b"", problem) if problem else (file.read(), "")
+    except FileNotFoundError:
+        raise
     except OSError as error:
         return b"", error.strerror or str(error)
 

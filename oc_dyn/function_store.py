@@ -190,12 +190,12 @@ def _source(*more: str) -> str | None:
 
 def _loaded(path: Path, text: str, ports: tuple[_Ports, _Ports] | None = None) -> list[ca.Function] | None:
     """The Functions of a file; None if it is not there, or is not what it should be. ports: of the first one."""
-    if not os.path.lexists(path):
-        return None
     try:
         functions = _unpacked(path, text)
         if ports is not None and _ports(functions[0]) != _as_lists(ports):
             raise ValueError("it has other ports")
+    except FileNotFoundError:  # looked for by opening: another process may remove it at any time
+        return None
     except Exception as error:  # whatever CasADi, zlib and json find wrong: nothing in it may do harm
         said = " ".join(str(error).split())
         warn(ModelWarning(f"{path} is not as it was written: {said}; it is made again"))
@@ -208,7 +208,7 @@ def _loaded(path: Path, text: str, ports: tuple[_Ports, _Ports] | None = None) -
 
 
 def _unpacked(path: Path, text: str) -> list[ca.Function]:
-    """The Functions in a file; ValueError if there is anything wrong with it."""
+    """The Functions in a file; FileNotFoundError if there is none, ValueError if there is anything wrong with it."""
     data, problem = own_content(path)
     if problem:
         raise ValueError(problem)

@@ -42,7 +42,9 @@ class Store:
         self.path = behind(path)
         _check_kind(path)
         with _as_os_errors(self.path):
-            saved = self._set_aside(known) if self._is_damaged(known) else []
+            found = _stat(self.path)
+            there = found if found and found.st_size else None  # an empty one is being made by another program
+            saved = self._set_aside(there.st_ino) if there and self._is_damaged(known) else []
             self.connection = self._connected()
             try:
                 for statement in ("BEGIN IMMEDIATE", *_TABLE.split(";"), f"PRAGMA application_id = {_ID}", "COMMIT"):
@@ -103,8 +105,6 @@ class Store:
 
     def _is_damaged(self, known: bool) -> bool:
         """Whether the file was ours and is none any more; raises ShapeError if it is something else."""
-        if not self.path.exists() or not self.path.stat().st_size:  # not there yet, or another program is making it
-            return False
         with closing(self._connected()) as connection:
             try:  # what a writer that was killed has left half done is undone here
                 number = connection.execute("PRAGMA application_id").fetchone()[0]
@@ -130,9 +130,8 @@ class Store:
             raise ShapeError(f"{self.path}: its table results has no {', '.join(missing)}, so that another version of "
                              "oc_dyn or another program made it; it is left as it is: give another name")  # fmt: skip
 
-    def _set_aside(self, known: bool) -> list[dict[str, Any]]:
-        """Rename the damaged file; returns the rows in it that are whole."""
-        number = self.path.stat().st_ino
+    def _set_aside(self, number: int) -> list[dict[str, Any]]:
+        """Rename the damaged file, unless another process has; returns the rows in it that are whole. number: inode."""
         name = aside(self.path, "damaged", number)
         saved = []
         if name is not None:
@@ -165,13 +164,22 @@ def aside(path: Path, why: str, number: int | None = None) -> Path | None:
     count = 1
     while (name := path.with_name(f"{path.name}.{why}-{count}")).exists():
         count += 1
-    if number is not None and path.stat().st_ino != number:
+    found = _stat(path)
+    if number is not None and (found is None or found.st_ino != number):
         return None
     os.rename(path, name)
     journal = path.with_name(f"{path.name}-journal")  # belongs to the damaged file alone
     if number is not None and journal.exists():
         os.rename(journal, f"{name}-journal")
     return name
+
+
+def _stat(path: Path) -> os.stat_result | None:
+    """What os.stat finds; None if there is nothing (more): others may rename and remove files at any time."""
+    try:
+        return path.stat()
+    except FileNotFoundError:
+        return None
 
 
 def _head(path: Path) -> int | None:

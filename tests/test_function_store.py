@@ -7,6 +7,7 @@ import stat
 import subprocess
 import sys
 import time
+import warnings
 import zlib
 from hashlib import sha256
 from pathlib import Path
@@ -494,6 +495,22 @@ def test_what_killed_processes_left_is_removed(folder):
     made(name="g")
     assert not old.exists()
     assert young.exists()  # another process may be writing it
+
+
+def test_a_file_that_another_process_removes_is_no_damaged_one(built, folder, monkeypatch):
+    want = values(made())
+    (path,) = files(folder)
+    read = store.own_content
+
+    def removed_then_read(found):
+        path.unlink()
+        return read(found)
+
+    monkeypatch.setattr(store, "own_content", removed_then_read)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert values(made()) == want
+    assert len(built) == 2
 
 
 WRITER = """

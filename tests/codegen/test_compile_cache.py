@@ -100,6 +100,22 @@ def test_a_damaged_library_is_made_again(f, cache, damage):
         assert values(od.compile(f, flags=QUICK)) == values(f)
 
 
+def test_a_library_that_another_process_removes_is_no_damaged_one(f, cache, monkeypatch):
+    od.compile(f, flags=QUICK)
+    (path,) = cache.iterdir()
+    read = cache_of.own_content
+
+    def removed_then_read(found):
+        path.unlink(missing_ok=True)
+        monkeypatch.undo()
+        return read(found)
+
+    monkeypatch.setattr(cache_of, "own_content", removed_then_read)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert values(od.compile(f, flags=QUICK, cache=cache)) == values(f)
+
+
 @pytest.mark.parametrize("damage", [cut, pytest.param(zeroed, marks=pytest.mark.slow)])
 def test_a_cut_library_is_made_again(f, cache, damage):
     """In a process of its own: loading it would end it with SIGBUS."""

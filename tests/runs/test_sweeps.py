@@ -9,6 +9,7 @@ import signal
 import sqlite3
 import sys
 import types
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 
@@ -478,6 +479,28 @@ def test_damaged_database_is_set_aside_and_no_row_of_it_is_wrong(tmp_path, harm)
         found = od.sweep(motion, grid, out=tmp_path / "s")
     assert [r.pieces[0, 0, 0] for r in found.results] == [p["x"] for p in grid]
     assert len(stored(base)) == 60
+
+
+@pytest.mark.parametrize("made_again", [True, False])
+def test_damaged_database_that_another_process_sets_aside_first(tmp_path, monkeypatch, made_again):
+    od.sweep(double, GRID, out=tmp_path / "s.csv")
+    base = tmp_path / "s.sqlite"
+    whole = base.read_bytes()
+    base.write_bytes(cut(whole))
+    find = Store._is_damaged
+
+    def then_another_does(self, known):
+        found = find(self, known)
+        os.rename(base, tmp_path / "s.sqlite.damaged-1")
+        if made_again:
+            base.write_bytes(whole)
+        return found
+
+    monkeypatch.setattr(Store, "_is_damaged", then_another_does)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert od.sweep(double, GRID, out=tmp_path / "s.csv").results == [2 * p["x"] for p in GRID]
+    assert not (tmp_path / "s.sqlite.damaged-2").exists()
 
 
 def test_changed_row_is_computed_again(tmp_path, monkeypatch):
