@@ -41,6 +41,7 @@ from . import (  # noqa: E402  registers the methods
     by_ad,
     closed_form,
     closed_form_spatial,
+    closed_form_vectors,
     recursive_body,
     recursive_body_leibniz,
     recursive_spatial,

@@ -49,16 +49,21 @@ class SystemMatrices:
         self.inertia = ca.diagcat(*map(model.inertia_in_fluid, model.bodies)) if model.fluid else self.rigid
         self._known, self._top = {}, -1  # what is kept; the order that the screws are known to
         joint_q = model.joint_q(q)
-        A, U = {}, {0: ca.DM.eye(6)}
-        blocks = [ca.DM(6, 6)] * model.n
-        for i in model.bodies:
-            p = model.parent[i]
-            step = ca.sparsify(Ad_inv(model.placement(i, joint_q[i])))
-            above = step @ A[p] if p else ca.horzcat(*blocks)
-            A[i] = above + ca.horzcat(*blocks[: i - 1], ca.DM.eye(6), *blocks[i:])
-            U[i] = step @ U[p]
-        self._A = ca.vertcat(*(A[i] for i in model.bodies))
-        self._U = ca.vertcat(*(U[i] for i in model.bodies))
+        self.step = {i: ca.sparsify(Ad_inv(model.placement(i, joint_q[i]))) for i in model.bodies}  # from the parent
+
+    def A_times(self, x):
+        """A x (6 bodies,) of x (6 bodies,), from body to body: the blocks of A are not made."""
+        out, x = {0: ca.DM(6, 1)}, ca.vertsplit(x, 6)
+        for i in self.model.bodies:
+            out[i] = self.step[i] @ out[self.model.parent[i]] + x[i - 1]
+        return ca.vertcat(*(out[i] for i in self.model.bodies))
+
+    def A_transposed_times(self, y):
+        """A^T y (6 bodies,) of y (6 bodies,), likewise."""
+        out, y = {}, ca.vertsplit(y, 6)
+        for i in self.model.reversed_bodies:
+            out[i] = total([y[i - 1], *(self.step[c].T @ out[c] for c in self.model.children[i])])
+        return ca.vertcat(*(out[i] for i in self.model.bodies))
 
     @_kept
     def X(self, n=0):
@@ -76,13 +81,25 @@ class SystemMatrices:
     @_kept
     def A(self, n=0):
         """(6 bodies, 6 bodies) adjoints between bodies."""
-        return self._A if n == 0 else self._recursion(self.A, n) + self._along_columns(n)  # (23), (39)
+        if n:
+            return self._recursion(self.A, n) + self._along_columns(n)  # (39)
+        A, none = {}, [ca.DM(6, 6)] * self.model.n
+        for i in self.model.bodies:
+            p = self.model.parent[i]
+            above = self.step[i] @ A[p] if p else ca.horzcat(*none)
+            A[i] = above + ca.horzcat(*none[: i - 1], ca.DM.eye(6), *none[i:])
+        return ca.vertcat(*(A[i] for i in self.model.bodies))  # (23)
 
     @_kept
     def U(self, n=0):
         """(6 bodies, 6) adjoints from the ground to the bodies: the column of A that belongs to the ground, whose
         bracket is zero."""
-        return self._U if n == 0 else self._recursion(self.U, n)  # (33)
+        if n:
+            return self._recursion(self.U, n)
+        U = {0: ca.DM.eye(6)}
+        for i in self.model.bodies:
+            U[i] = self.step[i] @ U[self.model.parent[i]]
+        return ca.vertcat(*(U[i] for i in self.model.bodies))  # (33)
 
     def _recursion(self, B, n):
         """The second sum of (39), for columns B of A."""
@@ -142,15 +159,17 @@ class SystemMatrices:
     @_kept
     def drag(self, n=0):
         """(nv,) torques against the drag of a fluid, which no matrix is multiplied with: nothing of the source."""
-        wrenches = []
-        for k in range(n + 1):
-            twists = [ca.vertsplit(self.V(l), 6) for l in range(k + 1)]
-            by_body = [
-                total([ca.SX(6, 1), *(drag(x, [V[i - 1] for V in twists], k) for x in self.model.fluid[i])])
-                for i in self.model.bodies
-            ]
-            wrenches.append(ca.vertcat(*by_body))
-        return total(comb(n, k) * (self.J(n - k).T @ wrenches[k]) for k in range(n + 1))
+        twists = [self.V(k) for k in range(n + 1)]
+        return total(comb(n, k) * (self.J(n - k).T @ self.drag_wrenches(twists[: k + 1])) for k in range(n + 1))
+
+    def drag_wrenches(self, twists):
+        """(6 bodies,) highest derivative of the wrenches of drag at system twists [V, V', ...]."""
+        order, twists = len(twists) - 1, [ca.vertsplit(V, 6) for V in twists]
+        by_body = (
+            total([ca.SX(6, 1), *(drag(x, [V[i - 1] for V in twists], order) for x in self.model.fluid[i])])
+            for i in self.model.bodies
+        )
+        return ca.vertcat(*by_body)
 
     @_kept
     def g(self, n=0):

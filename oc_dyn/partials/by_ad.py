@@ -75,15 +75,11 @@ def forward_via_inverse_method(given):
 
 def forward_via_inverse(model, q, v, tau, W, damping):
     """(ddv_dq, ddv_dv, ddv_dtau) at torques tau."""
-    return implicit.forward_partials(model, q, v, tau, W, damping, _partials, _bias, shared=False)
+    return implicit.forward_partials(model, q, v, tau, W, damping, _partials, implicit.bias, shared=False)
 
 
 def _partials(model, q, v, dv, W):
     return _at(lambda q, v, dv, *W: inverse_partials(model, 0, q, [v, dv], W or None)[0], q, v, dv, *_listed(W))
-
-
-def _bias(model, q, v, W):
-    return inverse_dynamics(model, 0, q, [v, ca.DM.zeros(*v.shape)], _listed(W) or None)[0]
 
 
 @method("hybrid_dynamics_partials", "ad", source=_ONE_CALL + _TANGENT, **_AD)
@@ -219,7 +215,7 @@ def forward_adjoint_via_inverse(model, q, v, tau, lam, W, terms):
     def adjoint(model, q, v, dv, lam, W):
         return _at(lambda *x: inverse_adjoint(model, *x), q, v, dv, lam, *_listed(W))
 
-    return implicit.forward_adjoint(model, q, v, tau, lam, W, terms, adjoint, _bias)
+    return implicit.forward_adjoint(model, q, v, tau, lam, W, terms, adjoint, implicit.bias)
 
 
 _HESSIAN = "AD: gradient in reverse mode, of the method taylor, then its symmetric Jacobian"
@@ -340,7 +336,7 @@ def forward_hessian_via_inverse(model, q, v, tau, lam, W, terms):
     def hessian(model, q, v, dv, lam, W):
         return _at(lambda *x: inverse_hessian(model, *x), q, v, dv, lam, *_listed(W))
 
-    return implicit.forward_hessian(model, q, v, tau, lam, W, terms, _partials, hessian, _bias)
+    return implicit.forward_hessian(model, q, v, tau, lam, W, terms, _partials, hessian, implicit.bias)
 
 
 def _jacobians(model, y, q, rest, together=True):

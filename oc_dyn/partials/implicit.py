@@ -4,6 +4,7 @@ import casadi as ca
 
 from ..forward_dynamics.mass_solver import factor_reversed, solve_reversed
 from ..forward_dynamics.mass_solver import mass_solver as vector_solver
+from ..inverse_dynamics.taylor import taylor as inverse_dynamics
 from ..matrices.whole_mass import whole_mass
 
 
@@ -75,6 +76,11 @@ def forward_hessian(model, q, v, tau, lam, W, terms, partials, hessian, bias):
         ("v", "v"): -VV - terms.curvature(mu),
         ("q", "tau"): -X,
     }
+
+
+def bias(model, q, v, W):
+    """Torques (nv,) of a motion without acceleration."""
+    return inverse_dynamics(model, 0, q, [v, ca.DM.zeros(*v.shape)], None if W is None else [W])[0]
 
 
 def mass_matrix(model, q):

@@ -5,7 +5,7 @@ from typing import Any
 import casadi as ca
 
 from ..registry import method
-from . import order_zero
+from . import implicit, order_zero
 from .scalar_changes import Change, hybrid_dynamics, inverse_dynamics, mechanism
 
 _KIM = "Kim 2012, Tables {} applied to every unit direction"
@@ -80,8 +80,7 @@ def inverse_adjoint_method(model, order, q, V, lams, W=None):
 
 def inverse_adjoint(model, q, v, dv, lam, W=None):
     """(dtau_dq' lam, dtau_dv' lam, dtau_ddv' lam), from the partials."""
-    (derivatives,) = inverse_partials(model, 0, q, [v, dv], None if W is None else [W])
-    return tuple(x.T @ lam for x in derivatives)
+    return tuple(x.T @ lam for x in _of_inverse(model, q, v, dv, W))
 
 
 _OF_FORWARD: dict[str, Any] = {"source": _KIM.format("3 and 6"), "cannot": _INDEPENDENT, "max_order": 0, **_FACTS}
@@ -101,6 +100,34 @@ def forward_partials(model, q, v, tau, W, damping):
     nv = model.robot.nv
     by_q, by_v, by_tau = (_columns(model, [da for da, _ in derivatives[k * nv : (k + 1) * nv]]) for k in range(3))
     return by_q, by_v - by_tau @ damping, by_tau
+
+
+_SOLVED = "; those of inverse dynamics, solved for the accelerations (Singh et al. 2023, eq. 45)"
+
+
+@method(
+    "forward_dynamics_partials",
+    "recursive_scalar_via_inverse",
+    source=_KIM.format("2 and 5") + _SOLVED,
+    max_order=0,
+    **_FACTS,
+)
+def forward_via_inverse_method(given):
+    """(ddv_dq, ddv_dv, ddv_dtau); see od.describe("forward_dynamics_partials").
+
+    The recursion for inverse dynamics with the solve that ad_via_inverse has: a comparison of the derivatives alone.
+    Cost O(n^3).
+    """
+    return order_zero.forward_partials(given, forward_via_inverse)
+
+
+def forward_via_inverse(model, q, v, tau, W, damping):
+    """(ddv_dq, ddv_dv, ddv_dtau) at torques tau."""
+    return implicit.forward_partials(model, q, v, tau, W, damping, _of_inverse, implicit.bias, shared=False)
+
+
+def _of_inverse(model, q, v, dv, W):
+    return inverse_partials(model, 0, q, [v, dv], None if W is None else [W])[0]
 
 
 @method("forward_dynamics_adjoint", "recursive_scalar", **_OF_FORWARD)
@@ -124,6 +151,23 @@ _OF_HYBRID = {**_OF_FORWARD, "source": _KIM.format("4 and 7")}
 def hybrid_method(given):
     """Partials of what is not prescribed; see od.describe("hybrid_dynamics_partials"). Cost O(n^2)."""
     return order_zero.hybrid_partials(given, hybrid_partials)
+
+
+@method(
+    "hybrid_dynamics_partials",
+    "recursive_scalar_via_inverse",
+    source=_KIM.format("2 and 5") + _SOLVED,
+    max_order=0,
+    **_FACTS,
+)
+def hybrid_via_inverse_method(given):
+    """Partials of what is not prescribed; see od.describe("hybrid_dynamics_partials"). Cost O(n^3)."""
+    return order_zero.hybrid_partials(given, hybrid_via_inverse)
+
+
+def hybrid_via_inverse(model, q, v, a, tau, prescribed, W):
+    """{(what, by what): matrix}."""
+    return implicit.hybrid_partials(model, q, v, a, tau, prescribed, W, _of_inverse, implicit.bias)
 
 
 @method("hybrid_dynamics_adjoint", "recursive_scalar", **_OF_HYBRID)

@@ -5,13 +5,12 @@ from typing import Any
 import casadi as ca
 
 from ..inverse_dynamics.recursive_spatial import spatial_inertia
-from ..inverse_dynamics.taylor import taylor as inverse_dynamics
 from ..kinematics.recursive_body import local_poses
 from ..lie.se3 import Ad, Ad_inv, ad, force_cross
 from ..registry import method
 from ..working_axes.assembly import assembled
 from . import order_zero
-from .implicit import forward_partials, hybrid_partials
+from .implicit import bias, forward_partials, hybrid_partials
 
 _SINGH = "Singh et al. 2023 (IDSVA), eqs. 12 to 15"
 _CANNOT = {"transform": "its screw changes with its coordinates"}
@@ -82,7 +81,7 @@ def forward_method(given):
 
 def forward(model, q, v, tau, W, damping):
     """(ddv_dq, ddv_dv, ddv_dtau) at torques tau."""
-    return forward_partials(model, q, v, tau, W, damping, idsva, _bias, shared=False)
+    return forward_partials(model, q, v, tau, W, damping, idsva, bias, shared=False)
 
 
 @method(
@@ -99,8 +98,4 @@ def hybrid_method(given):
 
 def hybrid(model, q, v, a, tau, prescribed, W):
     """{(what, by what): matrix}."""
-    return hybrid_partials(model, q, v, a, tau, prescribed, W, idsva, _bias)
-
-
-def _bias(model, q, v, W):
-    return inverse_dynamics(model, 0, q, [v, ca.DM.zeros(*v.shape)], None if W is None else [W])[0]
+    return hybrid_partials(model, q, v, a, tau, prescribed, W, idsva, bias)

@@ -28,6 +28,7 @@ WAYS = {  # method: what it is there, seconds that the paper reports for 10 000 
     "second_order_closed_form": ("closed form, by hand for order 2", 69),
     "recursive_spatial": ("recursive, spatial twists", None),
     "recursive_body_leibniz": ("recursive, from parent to body alone", None),
+    "closed_form_vectors": ("closed form, no matrix formed", None),
     "taylor": ("this toolkit", None),
     "ad_jet": ("AD, order by order", None),
     "ad_jet_cse": ("AD, common subexpressions taken out after each order", None),
@@ -147,7 +148,7 @@ def _agreement(path, t):
         return np.array([x.full() for x in function(panda, QUANTITY, order=HIGHEST, method=m)(*motion(times))])
 
     torques = by("recursive_body", t)
-    others = {m: by(m, t) for m in ("closed_form", "taylor", "ad_jet_cse", "ad_taylor")}
+    others = {m: by(m, t) for m in ("closed_form", "closed_form_vectors", "taylor", "ad_jet_cse", "ad_taylor")}
     # of the order before, by a formula of fourth order
     around = [by("recursive_body", t + k * step) for k in (-2, -1, 1, 2)]
     slopes = (around[0] - 8 * around[1] + 8 * around[2] - around[3]) / (12 * step)

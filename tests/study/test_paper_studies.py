@@ -96,9 +96,11 @@ def check_kumar_mueller(out, told):
     assert counts["closed_form", 2] > 1.5 * counts["recursive_body", 2]
     assert counts["taylor", 2] < 0.7 * counts["recursive_body", 2]
     assert counts["recursive_body_leibniz", 2] < 0.6 * counts["recursive_body", 2]
+    assert counts["closed_form_vectors", 2] < counts["recursive_body_leibniz", 2]
     assert float(times["second_order_body"]["published ratio"]) == pytest.approx(24 / 117, abs=1e-3)
     for row in read(out / "agreement.csv"):
-        assert max(float(row[m]) for m in ("closed_form", "taylor", "ad_jet_cse", "ad_taylor")) < 1e-13
+        ways = ("closed_form", "closed_form_vectors", "taylor", "ad_jet_cse", "ad_taylor")
+        assert max(float(row[m]) for m in ways) < 1e-13
         assert row["order"] == "0" or float(row["numerical differentiation"]) < 1e-8
 
 
@@ -148,6 +150,7 @@ def check_kim(out, told):
         == functions.built("hybrid_dynamics_partials", r, 0, "recursive_scalar").n_instructions()
     )
     assert ("forward_dynamics_by_design", "ad") in of
+    assert ("forward_dynamics_partials", "recursive_scalar_via_inverse") in of
 
 
 def check_singh(out, told):
