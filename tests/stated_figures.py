@@ -10,10 +10,11 @@ In the text a figure, a range, or a list of them stands right before its mark:
     [^times]: Kumar and Mueller 2021, section IV
 
 A footnote that starts with a path is a rule: a column of the rows that match all conditions (=, !=, <=, >=; | between
-alternatives), as a quotient with / over the row that matches after these conditions are replaced, and is equal in the
-columns behind `by`; `largest`, `smallest` or `number` before the column takes one figure of all rows. JSON files are
-read as a list of rows behind #, with dots in names of columns, and places of lists. Other footnotes are sources of
-published figures.
+alternatives; the text behind a sign may have commas), as a quotient with / over the row that matches after these
+conditions are replaced, and is equal in the columns behind `by`. `largest`, `smallest`, `median` or `number` before the
+column takes one figure of all rows, `1000 x` before it is for another unit, and cells may be in %. JSON files are read
+as a list of rows behind #, or whole as one row, with dots in names of columns, and places of lists. Other footnotes are
+sources of published figures.
 """
 
 import csv
@@ -22,6 +23,7 @@ import re
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from statistics import median
 
 NUMBER = r"-?\d+(?: \d{3})+|-?\d+(?:\.\d+)?(?:e-?\d+)?"
 _MARKED = re.compile(
@@ -30,10 +32,12 @@ _MARKED = re.compile(
 )
 _NOTE = re.compile(r"^\[\^([\w-]+)\]: (.*)$", re.MULTILINE)
 _RULE = re.compile(
-    r"(?P<path>[\w/]+\.(?:csv|json)(?:#\w+)?), (?:(?P<take>largest|smallest|number) )?(?:(?P<column>[^=/]+) )?of "
-    r"(?P<rows>.+?)(?: / (?:(?P<below>[\w .\[\]]+?) of )?(?P<over>.+?))?(?: by (?P<by>[\w, ]+))?"
+    r"(?P<path>[\w/]+\.(?:csv|json)(?:#\w+)?), (?:(?P<take>largest|smallest|median|number) (?!\[))?"
+    r"(?:(?P<unit>[\d.e-]+) x )?(?:(?P<column>[^=/]+) )?of "
+    r"(?P<rows>.+?)(?: / (?:(?P<below>[^=/]+?) of )?(?P<over>.+?)(?: by (?P<by>[\w, ]+))?)?"
 )
-_CONDITION = re.compile(r"([^=<>!]+)(=|!=|<=|>=)(.+)")
+_CONDITION = re.compile(r"([^=<>!]+)(=|!=|<=|>=)(.*)")
+_TAKEN = {"largest": max, "smallest": min, "median": median}
 _RESULTS = Path(__file__).resolve().parents[1] / "results"
 
 
@@ -70,7 +74,7 @@ def stated(body):
 def unmarked(body):
     """Figures with decimals, or of thousands, that have no mark behind them."""
     body = re.sub(r"`[^`]*`|\]\([^)]*\)|https?://\S+", "", _MARKED.sub("", body))
-    return re.findall(r"(?<![\w.])(?:\d+\.\d+|\d{1,3}(?: \d{3})+|\d+e-?\d+)(?![\w.]|\.\d)", body)
+    return re.findall(r"(?<![\w.])(?:\d+\.\d+|\d{1,3}(?: \d{3})+|\d+e-?\d+)(?!\w|\.\d)", body)
 
 
 def is_rule(note):
@@ -105,7 +109,8 @@ def values(note, results=_RESULTS):
             others = [x for x in rows if matches(x, wanted | changed | same)]
             assert len(others) == 1, f"{len(others)} rows to divide by: {note}"
             out.append(_number(row, column) / _number(others[0], rule["below"] or column))
-    return {"largest": [max(out)], "smallest": [min(out)], None: out}[rule["take"]]
+    out = [float(rule["unit"] or 1) * x for x in out]
+    return out if rule["take"] is None else [_TAKEN[rule["take"]](out)]
 
 
 def agrees(figure, found):
@@ -128,11 +133,11 @@ def agrees(figure, found):
 def table(path):
     """Rows {column: text} of a CSV or JSON file."""
     path, _, name = path.partition("#")
-    if not name:
+    if path.endswith(".csv"):
         with open(path, newline="", encoding="utf-8") as file:
             return list(csv.DictReader(file))
-    listed = json.loads(Path(path).read_text(encoding="utf-8"))[name]
-    return [_flat(row) for row in listed]
+    whole = json.loads(Path(path).read_text(encoding="utf-8"))
+    return [_flat(row) for row in (whole[name] if name else [whole])]
 
 
 def _flat(row, head=""):
@@ -146,7 +151,7 @@ def _flat(row, head=""):
 def _conditions(text):
     """{column: (sign, alternatives)}."""
     out = {}
-    for part in text.split(", "):
+    for part in re.split(r", (?=[^,]*[^ ,]=)", text):
         condition = _CONDITION.fullmatch(part)
         assert condition, f"no condition: {part}"
         name, sign, value = condition.groups()
@@ -166,13 +171,20 @@ def _holds(row, name, condition):
         return row[name] in alternatives
     if sign == "!=":
         return row[name] not in alternatives
+    if not row[name]:
+        return False
     bound = float(alternatives[0])
     return float(row[name]) <= bound if sign == "<=" else float(row[name]) >= bound
 
 
 def _number(row, column):
     assert row.get(column), f"no {column} in {row}"
-    return float(row[column])
+    return number(row[column])
+
+
+def number(cell):
+    """The number of a cell."""
+    return float(cell.removesuffix("%")) / (100 if cell.endswith("%") else 1)
 
 
 def _value(figure):
