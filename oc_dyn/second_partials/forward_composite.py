@@ -1,12 +1,11 @@
-"""Second partials of forward dynamics from those of inverse dynamics, on sparse matrices, nothing computed twice."""
-
-from functools import partial
+"""Second partials of forward dynamics from those of inverse dynamics, between the factors of the mass matrix."""
 
 import casadi as ca
 
+from ..forward_dynamics.mass_solver import factor_reversed
 from ..partials.composite import bias
 from ..partials.composite import composite as first_partials
-from ..partials.implicit import inverse, mass_matrix, mass_solver
+from ..partials.implicit import mass_matrix
 from ..registry import method
 from .composite import CANNOT, composite
 from .tensor import pairs, sparse_matrix
@@ -16,7 +15,7 @@ from .tensor import pairs, sparse_matrix
     "forward_dynamics_second_partials",
     "composite",
     kind="analytic",
-    source="this toolkit; Singh et al. 2023, eqs. 44 to 49, on sparse matrices",
+    source="this toolkit; Singh et al. 2023, eqs. 44 to 49, between the factors of Featherstone 2005",
     cannot=CANNOT,
     regroup=True,
 )
@@ -24,37 +23,55 @@ def forward_composite(model, order, q, v, T, W=None):
     """[(d2dv_dqdq, d2dv_dvdv, d2dv_dqdv, dMinv_dq, Minv)]; see od.describe("forward_dynamics_second_partials").
 
     Equation:  d2dv/du dw = -M^-1 (d2ID/du dw + dM/dw ddv/du + (dM/du ddv/dw)^R),   dM^-1/dq = -M^-1 dM/dq M^-1
+    With M^-1 = E^T G, see inverse_factors, A_k = G dM/dq_k G^T and P_u = G dID/du it is
+               d2dv/dq_j du_k = -E^T (G d2ID/dq_j du_k - A_j D^-1 P_u,k - (A_k D^-1 P_q,j where u is q))
+               dM^-1/dq_k = -E^T A_k E
+    What stands between E^T and E has entries on paths alone, as G has, where M^-1 has them everywhere on a robot with a
+    free base.
     """
     nv, applied = model.robot.nv, W and W[0]
-    M = mass_matrix(model, q)
-    solve = mass_solver(M)
-    Minv = inverse(solve, nv)
-    dv = solve(T[0] - bias(model, q, v, applied))
+    G, E = inverse_factors(mass_matrix(model, q))
+    Minv = symmetric_product(E.T, G)
+    dv = E.T @ (G @ (T[0] - bias(model, q, v, applied)))
     Q, D, _ = first_partials(model, q, v, dv, applied)
-    dv_q, dv_v = -solve(Q), -solve(D)
     qq, vv, qv, dM = composite(model, 0, q, [v, dv], W)[0]
-    pages = [ca.reshape(page, nv, nv) for page in ca.horzsplit(dM, 1)]  # of dM/dq_k
-    by_q, by_v = ([page @ x for page in pages] for x in (dv_q, dv_v))
+    pages = [ca.sparsify(ca.reshape(page, nv, nv)) for page in ca.horzsplit(dM, 1)]  # dM/dq_k
+    A = [symmetric_product(ca.sparsify(G @ page), G.T) for page in pages]
+    by_q, by_v = ([ca.sparsify(page @ (E @ x)) for page in A] for x in (ca.sparsify(Q), ca.sparsify(D)))
 
     def column(tensor, j, k):
-        return tensor[nv * j : nv * (j + 1), k]
+        return G @ tensor[nv * j : nv * (j + 1), k]
 
-    inner_qq = {(j, k): column(qq, j, k) + by_q[k][:, j] + by_q[j][:, k] for j, k in pairs(model, "q", "q")}
+    inner_qq = {(j, k): column(qq, j, k) - by_q[k][:, j] - by_q[j][:, k] for j, k in pairs(model, "q", "q")}
     inner_vv = {(j, k): column(vv, j, k) for j, k in pairs(model, "v", "v")}
-    inner_qv = {(j, k): column(qv, j, k) + by_v[j][:, k] for j, k in pairs(model, "q", "v")}
-    sparse = ca.sparsify(Minv)  # where the fixed base carries several limbs
-    # the factors have the entries of M, those of a tree fewer than the inverse
-    apply = solve if ca.sparsify(M).nnz() < sparse.nnz() else partial(ca.mtimes, sparse)
-    outer = [_outer(model, apply, x) for x in (inner_qq, inner_vv, inner_qv)]
-    inner_M = [ca.sparsify(-ca.triu2symm(ca.triu(apply(page @ sparse)))) for page in pages]
-    return [(*outer, ca.horzcat(*(ca.vec(x) for x in inner_M)), Minv)]
+    inner_qv = {(j, k): column(qv, j, k) - by_v[j][:, k] for j, k in pairs(model, "q", "v")}
+    outer = [_outer(nv, E.T, x) for x in (inner_qq, inner_vv, inner_qv)]
+    by_page = [-symmetric_product(ca.sparsify(E.T @ page), E) for page in A]
+    return [(*outer, ca.horzcat(*(ca.vec(x) for x in by_page)), Minv)]
 
 
-def _outer(model, apply, inner):
-    """-M^-1 times all columns {(j, k): column}, as a tensor; a column that is not there is that at (k, j). apply: M^-1
-    times a matrix."""
-    nv = model.robot.nv
-    columns = ca.horzsplit(ca.sparsify(-apply(ca.horzcat(*inner.values()))), 1) if inner else ()
+def inverse_factors(M):
+    """(G, E) with M^-1 = E^T G = G^T D^-1 G, of M = F D F^T: F, upper triangular with ones on its diagonal, and its
+    inverse G have entries on paths alone, see factor_reversed."""
+    D, LT, _ = factor_reversed(M) if M.shape[0] else (ca.SX(0, 1), ca.SX(0, 0), [])
+    F, D = LT.T[::-1, ::-1], D[::-1]  # without the ones
+    rows = []
+    for i in reversed(range(M.shape[0])):
+        unit = ca.SX(ca.DM.triplet([0], [i], [1], 1, M.shape[0]))
+        above = (F[i, j] * rows[M.shape[0] - 1 - j] for j in F[i, :].sparsity().get_triplet()[1])
+        rows.append(unit - sum(above, ca.SX(1, M.shape[0])))
+    G = ca.vertcat(ca.SX(0, M.shape[0]), *reversed(rows))
+    return G, ca.sparsify(ca.diag(1 / D)) @ G
+
+
+def symmetric_product(A, B):
+    """A B where it is symmetric; half of it is computed."""
+    return ca.sparsify(ca.triu2symm(ca.triu(A @ B))) if A.shape[0] else A
+
+
+def _outer(nv, left, inner):
+    """-left times all columns {(j, k): column}, as a tensor; a column that is not there is that at (k, j)."""
+    columns = ca.horzsplit(ca.sparsify(-(left @ ca.sparsify(ca.horzcat(*inner.values())))), 1) if inner else ()
     solved = dict(zip(inner, columns, strict=True))
     entries = {}
     for j in range(nv):

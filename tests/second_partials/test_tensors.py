@@ -10,7 +10,9 @@ import oc_dyn as od
 from oc_dyn.errors import OrderError, ShapeError
 from oc_dyn.lie.se3 import ad
 from oc_dyn.model.canonical import canonical
+from oc_dyn.partials.implicit import mass_matrix
 from oc_dyn.registry import get_method
+from oc_dyn.second_partials.forward_composite import inverse_factors
 from oc_dyn.second_partials.tensor import as_tensor, pattern
 
 INVERSE, FORWARD = "inverse_dynamics_second_partials", "forward_dynamics_second_partials"
@@ -198,11 +200,31 @@ def test_limbs_on_a_fixed_base_know_nothing_of_each_other():
     assert [f.sparsity_out(k).nnz() for k in range(4)] == [2, 0, 0, 0]
 
 
-@pytest.mark.parametrize("name", ["tree:4", "chain:4"])
-def test_composite_takes_fewer_instructions_than_ad(name):
+@pytest.mark.parametrize(
+    "name, share",
+    [("tree:4", 0.8), ("chain:4", 0.8), pytest.param("quadruped", 0.97, marks=pytest.mark.slow)],
+)
+def test_composite_takes_fewer_instructions_than_ad(name, share):
+    """Of forward dynamics; on a quadruped, between M^-1 and M^-1 instead of its factors, it was 1.04 of AD."""
     r = od.robots.by_name(name)
     count = {m: od.function(r, FORWARD, method=m).n_instructions() for m in ("composite", "ad_symmetric")}
-    assert count["composite"] < 0.85 * count["ad_symmetric"]
+    assert count["composite"] < share * count["ad_symmetric"]
+
+
+@pytest.mark.parametrize("name", ["floating", "branching", "mimic", "planar"])
+def test_factors_of_the_inverse_mass_matrix(name):
+    """M^-1 = E^T G, and G has entries for joints on the path to a joint alone, where joints move independently."""
+    r = robot(name)
+    q, model = ca.SX.sym("q", r.nq), canonical(r, regroup=True)
+    M = mass_matrix(model, q)
+    G, E = inverse_factors(M)
+    f = ca.Function("f", [q], [ca.densify(ca.mtimes([M, E.T, G]))])
+    assert np.abs(np.array(f(r.random_configuration(1))) - np.eye(r.nv)).max() < 1e-12
+    assert G.sparsity().is_triu()
+    if name != "mimic":
+        columns = {i: range(model.coordinates[i][2], sum(model.coordinates[i][2:])) for i in model.bodies}
+        on_paths = {(a, b) for i in model.bodies for j in model.support(i) for a in columns[j] for b in columns[i]}
+        assert set(zip(*G.sparsity().get_triplet(), strict=True)) <= on_paths
 
 
 @pytest.mark.sample(2)
