@@ -3,6 +3,7 @@
 import casadi as ca
 
 from ..forward_dynamics.mass_solver import factor_reversed
+from ..lie.so3 import skew
 from ..partials.composite import bias
 from ..partials.composite import composite as first_partials
 from ..partials.implicit import mass_matrix
@@ -27,7 +28,7 @@ def forward_composite(model, order, q, v, T, W=None):
                d2dv/dq_j du_k = -E^T (G d2ID/dq_j du_k - A_j D^-1 P_u,k - (A_k D^-1 P_q,j where u is q))
                dM^-1/dq_k = -E^T A_k E
     What stands between E^T and E has entries on paths alone, as G has, where M^-1 has them everywhere on a robot with a
-    free base.
+    free base. Where that is matters to its own fall only: all partials by its coordinates are those of gravity.
     """
     nv, applied = model.robot.nv, W and W[0]
     G, E = inverse_factors(mass_matrix(model, q))
@@ -42,10 +43,13 @@ def forward_composite(model, order, q, v, T, W=None):
     def column(tensor, j, k):
         return G @ tensor[nv * j : nv * (j + 1), k]
 
-    inner_qq = {(j, k): column(qq, j, k) - by_q[k][:, j] - by_q[j][:, k] for j, k in pairs(model, "q", "q")}
+    falls = by_free_bases(model, q)
+    of_base = {j for i in _free_bases(model) for j in _columns(model, i)}
+    both_q = [pair for pair in pairs(model, "q", "q") if of_base.isdisjoint(pair)]
+    inner_qq = {(j, k): column(qq, j, k) - by_q[k][:, j] - by_q[j][:, k] for j, k in both_q}
     inner_vv = {(j, k): column(vv, j, k) for j, k in pairs(model, "v", "v")}
     inner_qv = {(j, k): column(qv, j, k) - by_v[j][:, k] for j, k in pairs(model, "q", "v")}
-    outer = [_outer(nv, E.T, x) for x in (inner_qq, inner_vv, inner_qv)]
+    outer = [_outer(nv, E.T, *x) for x in ((inner_qq, falls), (inner_vv,), (inner_qv,))]
     by_page = [-symmetric_product(ca.sparsify(E.T @ page), E) for page in A]
     return [(*outer, ca.horzcat(*(ca.vec(x) for x in by_page)), Minv)]
 
@@ -69,13 +73,41 @@ def symmetric_product(A, B):
     return ca.sparsify(ca.triu2symm(ca.triu(A @ B))) if A.shape[0] else A
 
 
-def _outer(nv, left, inner):
-    """-left times all columns {(j, k): column}, as a tensor; a column that is not there is that at (k, j)."""
+def by_free_bases(model, q):
+    """{(j, k): column (nv,)} of d2dv/dq_j dq_k for angles j, k of free bases; the others by their coordinates are zero.
+
+    Equation:  dv = f(what is no pose of the base) + R^T g in its linear rows, d2(R^T g)/dq_j dq_k = e_j x (e_k x R^T g)
+    """
+    out = {}
+    for i in _free_bases(model):
+        R, _ = model.placement(i, model.joint_q(q)[i])
+        columns, turn = _columns(model, i), [skew(e) for e in ca.horzsplit(ca.DM.eye(3))]
+        for j in range(3):
+            for k in range(3):
+                fall = turn[j] @ (turn[k] @ (R.T @ model.gravity))
+                below = model.robot.nv - columns[-1] - 1
+                out[columns[j], columns[k]] = ca.vertcat(ca.SX(columns[3], 1), fall, ca.SX(below, 1))
+    return out
+
+
+def _free_bases(model):
+    """Bodies on free joints at the ground, whose velocities no rotor turns with."""
+    return [i for i in model.children[0] if model.kind[i] == "free" and ca.SX(model.rotor(i)).is_zero()]
+
+
+def _columns(model, i):
+    """Places of the velocities of joint i."""
+    start, size = model.coordinates[i][2:]
+    return range(start, start + size)
+
+
+def _outer(nv, left, inner, solved=()):
+    """-left times all columns {(j, k): column}, beside those that are solved, as a tensor; a column that is not there is
+    that at (k, j)."""
     columns = ca.horzsplit(ca.sparsify(-(left @ ca.sparsify(ca.horzcat(*inner.values())))), 1) if inner else ()
-    solved = dict(zip(inner, columns, strict=True))
+    solved = dict(solved) | dict(zip(inner, columns, strict=True))
     entries = {}
-    for j in range(nv):
-        for k in range(nv):
-            x = solved.get((j, k), solved.get((k, j)))
-            entries |= {(i + nv * j, k): x[i] for i in range(nv) if x[i].nnz()}
+    for (j, k), x in solved.items():
+        for a, b in [(j, k)] if (k, j) in solved else [(j, k), (k, j)]:
+            entries |= {(i + nv * a, b): x[i] for i in range(nv) if x[i].nnz()}
     return sparse_matrix(nv * nv, nv, entries)

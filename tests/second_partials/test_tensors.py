@@ -211,6 +211,26 @@ def test_composite_takes_fewer_instructions_than_ad(name, share):
     assert count["composite"] < share * count["ad_symmetric"]
 
 
+def test_where_a_free_base_is_matters_to_its_own_fall_alone():
+    """Partials by its coordinates and any others are zero, those by two of its angles are of gravity alone."""
+    r = robot("floating")
+    f = od.function(r, FORWARD)
+    qq = od.as_tensor(ca.DM(f.sparsity_out(0), 1))
+    assert not qq[:, :6, 6:].any()
+    assert not qq[:, 6:, :6].any()
+    assert qq[:6, 6:, 6:].any()
+    ports = random_ports(f, r)
+    still = {**ports, "v": 0 * ports["v"], "tau": 0 * ports["tau"]}
+    moving, resting = (od.as_tensor(f(**x)["d2dv_dqdq"])[:, :6, :6] for x in (ports, still))
+    assert np.array_equal(moving, resting)
+    assert moving.any()
+    first = od.function(r, "forward_dynamics_partials", method="ad")
+    for k in range(3):  # first by one angle, then by angle k
+        step = 1e-6 * np.eye(r.nv)[k]
+        after, before = (np.array(first(**{**ports, "q": r.integrate(ports["q"], x)})["ddv_dq"]) for x in (step, -step))
+        assert relative(moving[:, :, k], (after - before)[:, :6] / 2e-6) < 1e-7
+
+
 @pytest.mark.parametrize("name", ["floating", "branching", "mimic", "planar"])
 def test_factors_of_the_inverse_mass_matrix(name):
     """M^-1 = E^T G, and G has entries for joints on the path to a joint alone, where joints move independently."""
