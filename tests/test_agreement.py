@@ -86,7 +86,7 @@ def test_methods_agree(quantity, name):
     _agree(quantity, robot(name), _orders(quantity)[1], name)
 
 
-@pytest.mark.few(90)
+@pytest.mark.few(60)
 @pytest.mark.sample(
     "inverse_dynamics-small serial",
     "frame_pose-small branching",

@@ -25,7 +25,7 @@ def test_quantities():
             "inverse_dynamics_lagrangian_hessian"} <= set(QUANTITIES)  # fmt: skip
 
 
-@pytest.mark.few(30)
+@pytest.mark.few(16)
 @pytest.mark.sample("gravity-mimic", "hybrid_dynamics-small prismatic")
 @pytest.mark.parametrize("name", ROBOTS)
 @pytest.mark.parametrize("quantity", QUANTITIES)

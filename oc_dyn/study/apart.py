@@ -104,12 +104,18 @@ def code(against=None):
 
 
 def chosen_of(some, only, name=lambda x: x.name):
-    """Those whose names contain one of the texts `only`, semicolons between them; None: all. ShapeError for none."""
+    """Those whose names contain one of the texts `only`, semicolons between them; None: all. A whole name means the one
+    that has it, though others contain it. ShapeError for none."""
     words = [w.strip().lower() for w in (only or "").split(";") if w.strip()]
-    kept = [x for x in some if not words or any(w in name(x).lower() for w in words)]
+    names = [name(x).lower() for x in some]
+    kept = [x for x, of in zip(some, names, strict=True) if not words or any(_means(w, of, names) for w in words)]
     if not kept:
         raise ShapeError(f"only: nothing has {only!r} in its name; some are: {'; '.join(map(name, some[:5]))}")
     return kept
+
+
+def _means(word, name, names):
+    return word == name if word in names else word in name
 
 
 def typed(study, out, quick, **options):

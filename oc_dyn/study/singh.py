@@ -47,7 +47,7 @@ PUBLISHED = {  # Table III: (A of chains, A of trees)
     (INVERSE, "finite_difference_1"): (3.02, 3.03),
     (INVERSE, "finite_difference_2"): (2.38, 2.15),
 }
-KINDS, SIZES, QUICK = ("chain", "tree"), (2, 4, 6, 8, 12, 16, 24, 32), (2, 3, 4)
+KINDS, SIZES, QUICK = ("chain", "tree"), (2, 4, 6, 8, 12, 16, 24, 32), (2, 3)
 ROUNDS, CALLS = 15, 4
 FIRST = 4  # bodies from which on slopes are fitted: before, joints near the base save too much
 
@@ -57,7 +57,7 @@ def run(out, quick=False, progress=None, executor="serial", only=None):
 
     out: folder for sizes.csv, times.csv, slopes.csv, singh.png (rows that the same code left there are not measured
     again); terms.csv, term_times.csv, breakdown.csv, terms.png; forward.csv, forward_times.csv, forward_slopes.csv,
-    forward.png; robots.csv, programs.csv, programs.png; manifest.json. quick: up to four bodies,
+    forward.png; robots.csv, programs.csv, programs.png; manifest.json. quick: up to three bodies,
     one robot. executor: where Functions are built, counted and compared; times are measured here. only: texts with
     semicolons between them, one of which is in the name of a part, one of parts(); what the others left there stays.
     Raises ShapeError where no part is left.

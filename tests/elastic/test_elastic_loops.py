@@ -48,6 +48,7 @@ def largest(x, y):
     return max(np.abs(a - b).max() / max(1.0, np.abs(b).max()) for a, b in pairs)
 
 
+@pytest.mark.few(4)
 @pytest.mark.slow
 @pytest.mark.sample("rocker")
 @pytest.mark.parametrize("case", CASES)
@@ -60,6 +61,7 @@ def test_flat_maps_by_recursion_and_by_ad(case):
     assert largest(f(*given), twin(*given)) < 1e-11
 
 
+@pytest.mark.few(4)
 @pytest.mark.sample("rocker")
 @pytest.mark.parametrize("case", CASES)
 def test_forward_dynamics_takes_the_torques_of_the_flat_map_back(case):

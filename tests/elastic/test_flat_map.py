@@ -30,7 +30,7 @@ def functions(elastic, quantity, order):
     ]
 
 
-@pytest.mark.few(30)
+@pytest.mark.few(18)
 @pytest.mark.sample(4)
 @pytest.mark.parametrize("name", list(ARMS))
 @pytest.mark.parametrize("quantity", QUANTITIES)

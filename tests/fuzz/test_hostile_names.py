@@ -244,7 +244,7 @@ def shown(label):
     return drawn.strip(), bool(formula)
 
 
-@pytest.mark.few(6)
+@pytest.mark.few(4)
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", SEEDS)
 def test_figures(seed, tmp_path):

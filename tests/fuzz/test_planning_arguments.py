@@ -190,7 +190,7 @@ NUMBERS = {
 }
 
 
-@pytest.mark.few(10)
+@pytest.mark.few(6)
 @pytest.mark.slow
 @pytest.mark.parametrize("place", sorted(NUMBERS))
 def test_extreme_numbers(place):

@@ -47,6 +47,7 @@ def test_they_are_those_of_differences(name, representation):
                 assert relative(later[port], J) < 1e-7, port
 
 
+@pytest.mark.few(6)
 @pytest.mark.slow
 @pytest.mark.parametrize("representation", REPRESENTATIONS)
 @pytest.mark.parametrize("name", list(ROBOTS))

@@ -64,6 +64,7 @@ def called(f, ports):
     return {n: np.array(x).reshape(f.size_out(n)) for n, x in f(**{n: ports[n] for n in f.name_in()}).items()}
 
 
+@pytest.mark.few(5)
 @pytest.mark.sample("drive of a loop")
 @pytest.mark.parametrize("case", list(CASES))
 def test_methods_agree(case):

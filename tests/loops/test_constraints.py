@@ -44,6 +44,7 @@ def test_methods_agree(name, method):
     assert max(largest(x, y) for x, y in pairs) < tolerance
 
 
+@pytest.mark.few(6)
 @pytest.mark.sample("partials-panda", "lagrangian_hessian-four_bar")
 @pytest.mark.parametrize("name", [*CONTACTS, *TOGETHER])
 @pytest.mark.parametrize("what", ["partials", "adjoint", "lagrangian_hessian"])

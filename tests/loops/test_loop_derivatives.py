@@ -32,7 +32,7 @@ def taken(f, ports, lam):
     return found, [g.name() for g in made.find_functions()]
 
 
-@pytest.mark.few(24)
+@pytest.mark.few(14)
 @pytest.mark.sample("inverse-four_bar", "forward, guess-four_bar")
 @pytest.mark.parametrize("name", [n for n in NAMES if n != "gough_stewart"])  # whose AD takes gigabytes
 @pytest.mark.parametrize("case", OPTIONS)
@@ -115,6 +115,7 @@ def test_ad_is_finite_where_steps_are_zero(name):
 SECOND = {"inverse": ("inverse_dynamics", "tau", "dM_dq"), "forward": ("forward_dynamics", "dv", "dMinv_dq")}
 
 
+@pytest.mark.few(5)
 @pytest.mark.sample("inverse-four_bar", "forward-four_bar")
 @pytest.mark.parametrize("name", [n for n in NAMES if n not in ("gough_stewart", "six_bar")])
 @pytest.mark.parametrize("which", SECOND)
@@ -183,6 +184,7 @@ def test_partials_of_hybrid_dynamics_of_order_one(name):
     assert max(largest(x, y) for x, y in zip(f(*ports), twin(*ports), strict=True)) < 1e-8
 
 
+@pytest.mark.few(5)
 @pytest.mark.sample("garofalo-four_bar")
 @pytest.mark.parametrize("name", [n for n in NAMES if n != "gough_stewart"])  # whose AD takes gigabytes
 @pytest.mark.parametrize("coriolis", ["christoffel", "garofalo", "kumar_mueller"])

@@ -157,6 +157,7 @@ def kept_closed(robot, contacts, q, v):
     return W[int((s > 1e-9 * s[0]).sum()) :].T
 
 
+@pytest.mark.few(4)
 @pytest.mark.sample("panda")
 @pytest.mark.parametrize("name", [*dict.fromkeys([*CONTACTS, *LOOPS])])
 def test_accelerations_forces_and_their_derivatives(name):

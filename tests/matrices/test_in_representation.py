@@ -37,6 +37,7 @@ def case(request):
     return r, {"representation": seen}, random_ports(od.function(r, "inverse_dynamics", order=2), r, 4)
 
 
+@pytest.mark.few(8)
 @pytest.mark.sample("gravity-spatial", "mass_matrix_inverse-hybrid")
 @pytest.mark.parametrize("seen", SEEN)
 @pytest.mark.parametrize("quantity", QUANTITIES)

@@ -43,6 +43,7 @@ def test_its_coriolis_matrix_is_admissible(method, choice, name):
     assert relative(C, at(od.function(r, "coriolis_matrix", coriolis=choice), x)[0]) < 1e-11
 
 
+@pytest.mark.few(8)
 @pytest.mark.sample("small prismatic")
 @pytest.mark.parametrize("name", [*SMALL, *ROBOTS])
 def test_it_is_inverse_dynamics_of_the_own_motion(name):

@@ -147,7 +147,7 @@ def test_an_arm_on_a_vehicle_obeys_lagranges_equations():
     assert relative(od.function(r, "kinetic_energy")(*x[:2]), expected(*x)[1]) < 1e-12
 
 
-@pytest.mark.few(30)
+@pytest.mark.few(16)
 @pytest.mark.sample("forward_dynamics-arm")
 @pytest.mark.parametrize("name", list(ROBOTS))
 @pytest.mark.parametrize("quantity", list(COUNTED))

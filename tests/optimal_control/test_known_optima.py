@@ -172,7 +172,7 @@ TOO_HARD = {("fatrop", method, name) for method in ("radau", "gauss") for name i
 TOO_HARD |= {("sqpmethod", "trapezoidal", "seven segments")}
 
 
-@pytest.mark.few(80)
+@pytest.mark.few(50)
 @pytest.mark.slow
 @pytest.mark.parametrize("solver", SOLVERS)
 @pytest.mark.parametrize("method", METHODS)

@@ -144,7 +144,7 @@ def test_all_methods_find_the_optimum(seed):
     agree(seed)
 
 
-@pytest.mark.few(12)
+@pytest.mark.few(8)
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4, 204, 4))
 def test_all_methods_find_the_optimum_again_and_again(seed):

@@ -12,7 +12,7 @@ from oc_dyn.model.canonical import canonical
 OPTIONS = {"external_wrenches": True, "friction": True}
 
 
-@pytest.mark.few(15)
+@pytest.mark.few(10)
 @pytest.mark.sample("0-forward-helical")
 @pytest.mark.parametrize("name", list(ROBOTS))
 @pytest.mark.parametrize("what", ["inverse", "forward"])

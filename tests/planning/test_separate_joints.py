@@ -279,7 +279,7 @@ def test_rounding_hides_no_time_from_a_search_with_speeds():
     assert plan(robot, start, goal, **options).duration < 0.67
 
 
-@pytest.mark.few(6)
+@pytest.mark.few(4)
 @pytest.mark.slow
 @pytest.mark.sample("2")
 @pytest.mark.parametrize("seed", SEEDS)

@@ -9,7 +9,7 @@ NAMES = list(dict.fromkeys([*ROBOTS, *SMALL]))
 ORDER = 8
 
 
-@pytest.mark.few(16)
+@pytest.mark.few(10)
 @pytest.mark.sample("inverse_dynamics-small prismatic")
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("quantity", ["inverse_dynamics", "forward_dynamics", "hybrid_dynamics"])

@@ -96,7 +96,8 @@ def check_build_costs(out):
     assert {row["kind"] for row in rows} == {"ad", "analytic"}
     for row in read(out / "break_even.csv"):
         assert (row["verdict"] in ("from", "up to")) == bool(row["calls"])
-        assert row["against"] != build_costs.LEAST or row["verdict"] in ("from", "never", build_costs.SAME)
+        least = row["against"] == build_costs.LEAST and float(row["ready"]) > 1  # equal where set-ups are
+        assert not least or row["verdict"] in ("from", "never", build_costs.SAME)
 
 
 def check_gradients(out):

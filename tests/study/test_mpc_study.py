@@ -98,14 +98,10 @@ def test_quick_run_without_the_peer(tmp_path, monkeypatch, capsys):
         assert row["good samples until ok"] <= 5
 
 
-@pytest.fixture(scope="module")
-def small(tmp_path_factory):
-    return fuzz.small(tmp_path_factory.mktemp("small"))
-
-
 @pytest.mark.slow
 @needs_compiler
-def test_small_controller_in_c_under_fuzz(small):
+def test_small_controller_in_c_under_fuzz(tmp_path):
+    small = fuzz.small(tmp_path)
     found = fuzz.fuzzed(small, 3000, 1)
     assert {k: found[k] for k in ("outside", "broken", "unknown", "late", "twins")} == dict.fromkeys(
         ("outside", "broken", "unknown", "late", "twins"), 0
@@ -113,6 +109,9 @@ def test_small_controller_in_c_under_fuzz(small):
     assert found["slowest"] <= fuzz.BACK
     assert found["away"] < 1e-6
     assert min(found["statuses"][0], found["statuses"][2]) > 100
+    # outputs beyond bounds that are narrower than those that the controller keeps are noticed
+    narrow = fuzz.Subject(**{**vars(small), "lower": small.lower / 10, "upper": small.upper / 10})
+    assert fuzz.fuzzed(narrow, 500)["outside"] > 0
 
 
 @pytest.mark.slow
@@ -123,11 +122,3 @@ def test_laws_in_c_under_fuzz(tmp_path):
         assert [found[k] for k in ("outside", "broken", "unknown", "late", "twins", "away")] == [0] * 6
         assert found["slowest"] <= fuzz.BACK  # a jump within reach is believed, and then the way back is one
         assert found["statuses"][2] > 100
-
-
-@pytest.mark.slow
-@needs_compiler
-def test_fuzz_notices_outputs_beyond_their_bounds(small):
-    """The bounds that it checks are narrower than those that the controller keeps."""
-    narrow = fuzz.Subject(**{**vars(small), "lower": small.lower / 10, "upper": small.upper / 10})
-    assert fuzz.fuzzed(narrow, 500)["outside"] > 0

@@ -92,7 +92,7 @@ def test_optimum_is_reached(number):
 ROUGH = [n for n in sorted(PROBLEMS) if n not in (3, 4, 5, 7, 12, 18, 36)]
 
 
-@pytest.mark.few(8)
+@pytest.mark.few(5)
 @pytest.mark.slow
 @pytest.mark.parametrize("tolerance", [1e-3, 1e-5])
 @pytest.mark.parametrize("number", np.random.default_rng(18).permutation(ROUGH)[:12])

@@ -177,6 +177,9 @@ def test_only_some_lines():
     assert [x.name for x in apart.chosen_of(some, "20 NODES; import")] == ["Panda, 20 nodes", "import"]
     assert [x.name for x in apart.chosen_of(some, "panda, 20 nodes")] == ["Panda, 20 nodes"]
     assert apart.chosen_of(some, None) == some
+    sizes = ["tree 2", "time of tree 2", "tree 24"]
+    assert apart.chosen_of(sizes, "tree 2", str) == ["tree 2"]  # a whole name
+    assert apart.chosen_of(sizes, "tree", str) == sizes
     with pytest.raises(od.ShapeError, match="nothing has 'talos'"):
         apart.chosen_of(some, "talos")
 
