@@ -102,8 +102,8 @@ def _columns(model, i):
 
 
 def _outer(nv, left, inner, solved=()):
-    """-left times all columns {(j, k): column}, beside those that are solved, as a tensor; a column that is not there is
-    that at (k, j)."""
+    """-left times all columns {(j, k): column}, and columns that are solved, as a tensor; one that is not there is that
+    at (k, j), if there is one, or zero."""
     columns = ca.horzsplit(ca.sparsify(-(left @ ca.sparsify(ca.horzcat(*inner.values())))), 1) if inner else ()
     solved = dict(solved) | dict(zip(inner, columns, strict=True))
     entries = {}
