@@ -3,6 +3,7 @@ there, or that is not as it was written."""
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -22,7 +23,6 @@ from .validation import switch
 ENVIRONMENT = "OC_DYN_CACHE"
 _OTHERS = stat.S_IWGRP | stat.S_IWOTH
 _READ = os.O_RDONLY | sum(getattr(os, x, 0) for x in ("O_NOFOLLOW", "O_NONBLOCK", "O_BINARY"))  # no link, no pipe
-_GONE = "there is no such file"
 _ANOTHER = f"name another folder by cache= or ${ENVIRONMENT}"
 
 
@@ -136,11 +136,12 @@ def built(folder: Path, name: str, key: str, make: Callable[[str], Path], suffix
     """
     damaged = False
     for path in sorted(folder.glob(f"{name}_{key}_*{suffix}")):
-        problem = _damage(path)
+        try:
+            problem = _damage(path)
+        except OSError:  # another process has removed it since, or it cannot be read now
+            continue
         if not problem:
             return path
-        if problem == _GONE:  # another process has removed it since
-            continue
         damaged = True
         _removed(path)
         warn(ModelWarning(f"{path} is not as it was written: {problem}; it is made again"))
@@ -165,25 +166,26 @@ def built(folder: Path, name: str, key: str, make: Callable[[str], Path], suffix
 
 
 def require_whole(path: StrPath) -> None:
-    """Raise SolveError if a file of a cache folder is not as it was written."""
-    problem = _damage(Path(path))
+    """Raise SolveError if a file of a cache folder is not there, or not as it was written."""
+    try:
+        problem = _damage(Path(path))
+    except OSError as error:
+        raise SolveError(f"{path} cannot be read ({error.strerror or error}); compile the Function anew") from None
     if problem:
         raise SolveError(f"{path} is not as it was written: {problem}; compile the Function anew")
 
 
 def _damage(path: Path) -> str:
-    """What is wrong with a file of the cache; empty if nothing is."""
-    try:
-        data, problem = own_content(path)
-    except FileNotFoundError:
-        return _GONE
+    """What is wrong with a file of the cache; empty if nothing is. OSError as own_content."""
+    data, problem = own_content(path)
     return problem or ("" if digest(data) in path.name else "its content is another")
 
 
 def own_content(path: Path) -> tuple[bytes, str]:
     """(content, why it must not be used) of a file of a cache folder: one of them is empty.
 
-    Raises FileNotFoundError where there is none: a file that was seen a moment ago may be gone, as others remove some.
+    Raises OSError where it cannot be read, which says nothing of what is in it: others may remove a file at any time,
+    and too many files may be open.
     """
     try:
         with open(os.open(path, _READ), "rb") as file:
@@ -192,10 +194,10 @@ def own_content(path: Path) -> tuple[bytes, str]:
                 return b"", "it is no regular file"
             problem = _not_own(found)
             return (b"", problem) if problem else (file.read(), "")
-    except FileNotFoundError:
-        raise
     except OSError as error:
-        return b"", error.strerror or str(error)
+        if error.errno in (errno.ELOOP, errno.EISDIR):  # a link, a folder
+            return b"", str(error.strerror)
+        raise
 
 
 def _removed(path: Path) -> None:

@@ -176,11 +176,15 @@ def _source(*more: str) -> str | None:
     for folder, folders, files in os.walk(_PACKAGE):
         folders[:] = sorted(set(folders) - (_NO_SOURCE - set(more)))
         for name in sorted(files):
-            if name.endswith(".py"):
-                with open(os.path.join(folder, name), "rb") as file:
-                    if os.fstat(file.fileno()).st_mtime > _STARTED:
-                        return None
-                    data = file.read()
+            if name.endswith(".py") and not name.startswith("."):  # an editor's
+                try:
+                    with open(os.path.join(folder, name), "rb") as file:
+                        found, data = os.fstat(file.fileno()), file.read()
+                except OSError:  # it is being replaced
+                    return None
+                # times of content can be set, and are kept by copies; those of the file itself cannot
+                if (found.st_mtime if os.name == "nt" else found.st_ctime) > _STARTED:
+                    return None
                 out.update(f"{os.path.relpath(folder, _PACKAGE)} {name} {len(data)}\n".encode() + data)
     return out.hexdigest()
 
@@ -194,7 +198,7 @@ def _loaded(path: Path, text: str, ports: tuple[_Ports, _Ports] | None = None) -
         functions = _unpacked(path, text)
         if ports is not None and _ports(functions[0]) != _as_lists(ports):
             raise ValueError("it has other ports")
-    except FileNotFoundError:  # looked for by opening: another process may remove it at any time
+    except OSError:  # it is not there, or cannot be read now
         return None
     except Exception as error:  # whatever CasADi, zlib and json find wrong: nothing in it may do harm
         said = " ".join(str(error).split())
@@ -208,7 +212,7 @@ def _loaded(path: Path, text: str, ports: tuple[_Ports, _Ports] | None = None) -
 
 
 def _unpacked(path: Path, text: str) -> list[ca.Function]:
-    """The Functions in a file; FileNotFoundError if there is none, ValueError if there is anything wrong with it."""
+    """The Functions in a file; OSError if it cannot be read, ValueError if there is anything wrong with it."""
     data, problem = own_content(path)
     if problem:
         raise ValueError(problem)

@@ -9,9 +9,14 @@ import sqlite3
 import time
 import warnings
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
 
 from .errors import ShapeError
 from .files import behind
@@ -41,19 +46,20 @@ class Store:
         path.parent.mkdir(parents=True, exist_ok=True)
         self.path = behind(path)
         _check_kind(path)
-        with _as_os_errors(self.path):
-            found = _stat(self.path)
-            there = found if found and found.st_size else None  # an empty one is being made by another program
-            saved = self._set_aside(there.st_ino) if there and self._is_damaged(known) else []
-            self.connection = self._connected()
-            try:
-                for statement in ("BEGIN IMMEDIATE", *_TABLE.split(";"), f"PRAGMA application_id = {_ID}", "COMMIT"):
-                    self.connection.execute(statement)
-                for row in saved:
-                    self.write(row)
-            except BaseException:
-                self.connection.close()
-                raise
+        with _as_os_errors(self.path), _alone_in(self.path.parent):
+            self._open(known)
+
+    def _open(self, known: bool) -> None:
+        saved = self._set_aside() if self._is_damaged(known) else []
+        self.connection = self._connected()
+        try:
+            for statement in ("BEGIN IMMEDIATE", *_TABLE.split(";"), f"PRAGMA application_id = {_ID}", "COMMIT"):
+                self.connection.execute(statement)
+            for row in saved:
+                self.write(row)
+        except BaseException:
+            self.connection.close()
+            raise
 
     def close(self) -> None:
         """Close the file; what was written stays."""
@@ -105,6 +111,8 @@ class Store:
 
     def _is_damaged(self, known: bool) -> bool:
         """Whether the file was ours and is none any more; raises ShapeError if it is something else."""
+        if not self.path.exists() or not self.path.stat().st_size:
+            return False
         with closing(self._connected()) as connection:
             try:  # what a writer that was killed has left half done is undone here
                 number = connection.execute("PRAGMA application_id").fetchone()[0]
@@ -130,20 +138,23 @@ class Store:
             raise ShapeError(f"{self.path}: its table results has no {', '.join(missing)}, so that another version of "
                              "oc_dyn or another program made it; it is left as it is: give another name")  # fmt: skip
 
-    def _set_aside(self, number: int) -> list[dict[str, Any]]:
-        """Rename the damaged file, unless another process has; returns the rows in it that are whole. number: inode."""
-        name = aside(self.path, "damaged", number)
+    def _set_aside(self) -> list[dict[str, Any]]:
+        """Rename the damaged file; returns the rows in it that are whole."""
+        name = aside(self.path, "damaged")
+        journal = self.path.with_name(f"{self.path.name}-journal")  # belongs to the damaged file alone
+        if journal.exists():
+            os.rename(journal, f"{name}-journal")
+        warnings.warn(f"{self.path}: it is damaged and was set aside as {name.name}; what is not whole in it is "
+                      "computed again", stacklevel=6)  # fmt: skip
         saved = []
-        if name is not None:
-            warnings.warn(f"{self.path}: it is damaged and was set aside as {name.name}; what is not whole in it is "
-                          "computed again", stacklevel=5)  # fmt: skip
-            try:
-                with closing(sqlite3.connect(f"{name.resolve().as_uri()}?immutable=1", uri=True)) as connection:
-                    for row in connection.execute(f"SELECT {', '.join(_COLUMNS)} FROM results"):
-                        row = dict(zip(_COLUMNS, row, strict=True))
-                        saved += [row] if _is_whole(row) else []
-            except (sqlite3.Error, UnicodeDecodeError):
-                pass  # as far as it could be read
+        try:
+            with closing(sqlite3.connect(f"{name.resolve().as_uri()}?immutable=1", uri=True)) as connection:
+                connection.execute("PRAGMA writable_schema = ON")  # read on where its list of tables is damaged
+                for row in connection.execute(f"SELECT {', '.join(_COLUMNS)} FROM results"):
+                    row = dict(zip(_COLUMNS, row, strict=True))
+                    saved += [row] if _is_whole(row) else []
+        except (sqlite3.Error, UnicodeDecodeError):
+            pass  # as far as it could be read
         return saved
 
 
@@ -158,28 +169,31 @@ def _check_kind(path: Path) -> None:
     raise ShapeError(f"{path}: it is {kind}, expected a file of results or nothing; give another name")
 
 
-def aside(path: Path, why: str, number: int | None = None) -> Path | None:
-    """Give a file the first free name NAME.WHY-1, -2, ...; returns it. number: of the file (inode) that is meant; None
-    is returned if another has its name by now."""
+def aside(path: Path, why: str) -> Path:
+    """Give a file the first free name NAME.WHY-1, -2, ...; returns it."""
     count = 1
     while (name := path.with_name(f"{path.name}.{why}-{count}")).exists():
         count += 1
-    found = _stat(path)
-    if number is not None and (found is None or found.st_ino != number):
-        return None
     os.rename(path, name)
-    journal = path.with_name(f"{path.name}-journal")  # belongs to the damaged file alone
-    if number is not None and journal.exists():
-        os.rename(journal, f"{name}-journal")
     return name
 
 
-def _stat(path: Path) -> os.stat_result | None:
-    """What os.stat finds; None if there is nothing (more): others may rename and remove files at any time."""
+@contextmanager
+def _alone_in(folder: Path) -> Iterator[None]:
+    """Other processes that want the same wait: a file is looked at, set aside and made anew by one of them. Windows
+    renames no file that another one has open."""
+    lock = None
     try:
-        return path.stat()
-    except FileNotFoundError:
-        return None
+        if fcntl is not None:
+            with suppress(OSError):  # no right to read it, a file system without locks
+                lock = os.open(folder, os.O_RDONLY)
+                fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+    finally:
+        if lock is not None:
+            with suppress(OSError):
+                fcntl.flock(lock, fcntl.LOCK_UN)  # not left to os.close: a process that was forked has it open, too
+            os.close(lock)
 
 
 def _head(path: Path) -> int | None:

@@ -1,5 +1,6 @@
 """Functions on the disk: what is loaded computes what was built, with its registered derivatives, or is built again."""
 
+import errno
 import json
 import os
 import signal
@@ -118,13 +119,37 @@ def test_source_that_changed_while_it_runs_stands_for_nothing(built, folder, mon
 def test_a_change_of_the_source_changes_its_digest(tmp_path, monkeypatch):
     (tmp_path / "a").mkdir()
     monkeypatch.setattr(store, "_PACKAGE", tmp_path)
-    file, later = tmp_path / "a" / "b.py", store._STARTED - 10
-    digests = set()
+    monkeypatch.setattr(store, "_STARTED", time.time() + 100)
+    file, digests = tmp_path / "a" / "b.py", set()
     for text in ("x = 1", "x = 2"):
         file.write_text(text)
-        os.utime(file, (later, later))  # of the same size and time
+        os.utime(file, (1e9, 1e9))  # of the same size and time
         digests.add(store._source.__wrapped__())
     assert len(digests) == 2
+    assert None not in digests
+
+
+@posix
+@pytest.mark.parametrize("when, none", [(1e9, True), (1e10, False)])
+def test_times_that_were_set_say_nothing_of_the_source(tmp_path, monkeypatch, when, none):
+    """A copy that keeps its times is new; a file from the future is not."""
+    monkeypatch.setattr(store, "_PACKAGE", tmp_path)
+    monkeypatch.setattr(store, "_STARTED", time.time() + (-100 if none else 100))
+    (tmp_path / "b.py").write_text("x = 1")
+    os.utime(tmp_path / "b.py", (when, when))
+    assert (store._source.__wrapped__() is None) == none
+
+
+@posix
+def test_locks_of_editors_are_no_source(tmp_path, monkeypatch):
+    monkeypatch.setattr(store, "_PACKAGE", tmp_path)
+    monkeypatch.setattr(store, "_STARTED", time.time() + 100)
+    (tmp_path / "b.py").write_text("x = 1")
+    before = store._source.__wrapped__()
+    os.symlink("me@host.1:2", tmp_path / ".#b.py")
+    assert store._source.__wrapped__() == before is not None
+    os.symlink("gone.py", tmp_path / "c.py")
+    assert store._source.__wrapped__() is None
 
 
 def test_functions_of_quick_builds_are_not_kept(folder, monkeypatch):
@@ -495,6 +520,21 @@ def test_what_killed_processes_left_is_removed(folder):
     made(name="g")
     assert not old.exists()
     assert young.exists()  # another process may be writing it
+
+
+def test_a_file_that_cannot_be_read_now_is_no_damaged_one(built, folder, monkeypatch):
+    want = values(made())
+
+    def too_many(path):
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    with monkeypatch.context() as patched, warnings.catch_warnings():
+        warnings.simplefilter("error")
+        patched.setattr(store, "own_content", too_many)
+        assert values(made()) == want
+    assert len(built) == 2
+    made()
+    assert len(built) == 2  # it is still there
 
 
 def test_a_file_that_another_process_removes_is_no_damaged_one(built, folder, monkeypatch):

@@ -23,7 +23,8 @@ def closed_form_vectors(model, order, q, V, W=None):
     """Derivatives 0..order of the joint torques; see od.describe("inverse_dynamics") for q, V, W.
 
     Equation:  Q = X^T A^T (M (V' + G) - b^T M V - W),  V = A X v,  V' = A ((X v)' - a V),  G = U V_0',  G' = -A a G,
-               which is (34) for n = 0 by (21), (22), (26), (28), (30), (32); derivatives by (27), see products_of_A.
+               which is (34) for n = 0 by (21), (22), (26), (28), (30), (32), and armatures; derivatives by (27), see
+               products_of_A. In a fluid M of V' has added masses, M of G has not, and W has the drag.
     closed_form makes the matrices of (34) first, at O(n^3) in the bodies; here each A and each J acts on one vector.
     Deviations: as those of closed_form. Cost O(n order^3).
     """

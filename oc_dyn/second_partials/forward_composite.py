@@ -91,8 +91,8 @@ def by_free_bases(model, q):
 
 
 def _free_bases(model):
-    """Bodies on free joints at the ground, whose velocities no rotor turns with."""
-    return [i for i in model.children[0] if model.kind[i] == "free" and ca.SX(model.rotor(i)).is_zero()]
+    """Bodies on free joints at the ground; free joints have no armature."""
+    return [i for i in model.children[0] if model.kind[i] == "free"]
 
 
 def _columns(model, i):

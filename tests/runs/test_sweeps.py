@@ -4,6 +4,7 @@ import contextlib
 import csv
 import functools
 import json
+import multiprocessing
 import os
 import signal
 import sqlite3
@@ -481,26 +482,51 @@ def test_damaged_database_is_set_aside_and_no_row_of_it_is_wrong(tmp_path, harm)
     assert len(stored(base)) == 60
 
 
-@pytest.mark.parametrize("made_again", [True, False])
-def test_damaged_database_that_another_process_sets_aside_first(tmp_path, monkeypatch, made_again):
-    od.sweep(double, GRID, out=tmp_path / "s.csv")
-    base = tmp_path / "s.sqlite"
-    whole = base.read_bytes()
-    base.write_bytes(cut(whole))
-    find = Store._is_damaged
+def table_of(path, rows=300):
+    """The bytes of a Store of so many rows."""
+    with closing(Store(path)) as store:
+        for k in range(rows):
+            store.write({"key": str(k), "status": "done", "result": "x" * 100})
+    return path.read_bytes()
 
-    def then_another_does(self, known):
-        found = find(self, known)
-        os.rename(base, tmp_path / "s.sqlite.damaged-1")
-        if made_again:
-            base.write_bytes(whole)
-        return found
 
-    monkeypatch.setattr(Store, "_is_damaged", then_another_does)
+def test_rows_of_a_damaged_database_that_are_whole_are_kept(tmp_path):
+    """Though it ends early, so that its list of tables does not fit it."""
+    data = table_of(tmp_path / "whole.sqlite")
+    (tmp_path / "s.sqlite").write_bytes(data[: 9 * len(data) // 10])
+    with pytest.warns(UserWarning, match="set aside"), closing(Store(tmp_path / "s.sqlite", known=True)) as store:
+        assert len(store.rows()) > 200
+
+
+def opened_at_once(path, start, told):
+    start.wait()
     with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert od.sweep(double, GRID, out=tmp_path / "s.csv").results == [2 * p["x"] for p in GRID]
-    assert not (tmp_path / "s.sqlite.damaged-2").exists()
+        warnings.simplefilter("ignore")
+        try:
+            with closing(Store(path)) as store:
+                told.put(len(store.rows()))
+        except Exception as error:
+            told.put(repr(error))
+
+
+@pytest.mark.slow
+@pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="starts processes by fork")
+def test_processes_that_find_a_damaged_database_set_it_aside_once(tmp_path):
+    data, fork = table_of(tmp_path / "whole.sqlite"), multiprocessing.get_context("fork")
+    for k in range(12):
+        path = tmp_path / f"{k}" / "s.sqlite"
+        path.parent.mkdir()
+        path.write_bytes(garbled(data) if k % 2 else data[: 2 * len(data) // 3])
+        start, told = fork.Barrier(4), fork.Queue()
+        processes = [fork.Process(target=opened_at_once, args=(path, start, told)) for _ in range(4)]
+        for process in processes:
+            process.start()
+        found = [told.get(timeout=60) for _ in processes]
+        for process in processes:
+            process.join()
+        assert len(set(found)) == 1, found
+        assert isinstance(found[0], int)
+        assert {p.name for p in path.parent.iterdir()} == {"s.sqlite", "s.sqlite.damaged-1"}
 
 
 def test_changed_row_is_computed_again(tmp_path, monkeypatch):
