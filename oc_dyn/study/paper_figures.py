@@ -12,7 +12,7 @@ DPI = 85
 @styled()
 def plot_ways(counts, labels, x, path, title):
     """Instructions over the order: rows {"method", "order", "instructions"}; AD dashed."""
-    figure = Figure(figsize=(8, 5.5), layout="constrained")
+    figure = Figure(figsize=(8, 6.5), layout="constrained")
     axes = figure.subplots()
     for number, (m, label) in enumerate(labels.items()):
         rows = [c for c in counts if c["method"] == m]
@@ -24,7 +24,7 @@ def plot_ways(counts, labels, x, path, title):
     axes.title.set_fontsize("medium")
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.grid(alpha=0.3, which="both")
-    axes.legend(fontsize="x-small")
+    figure.legend(loc="outside lower center", fontsize="x-small", ncols=2)
     figure.savefig(path, dpi=DPI)
 
 
