@@ -33,7 +33,7 @@ QUANTITIES = (  # and orders
     ("inverse_dynamics_second_partials", 0),
 )
 ROBOTS, QUICK = ("panda", "quadruped", "humanoid"), ("double_pendulum",)
-LEFT_OUT = ("numeric", "closed_form")  # the latter take several times the instructions, see kumar_mueller
+LEFT_OUT = ("numeric", "closed_form")  # the latter are compared in kumar_mueller
 COMPILED = 30_000  # instructions up to which a method is compiled
 ROUNDS = 21
 GROUP = ("robot", "quantity", "order")
