@@ -232,6 +232,8 @@ def _same_rounding() -> Iterator[None]:
 
 
 def _unloadable(path: StrPath, reason: object) -> str:
+    if not Path(path).exists():
+        return f"the library {path} was removed before it could be loaded; call again, and it is compiled again"
     hint = "where its disk forbids to run code (noexec), name another folder by cache= or $OC_DYN_CACHE"
     return f"the library {path} was compiled, but cannot be loaded; {hint}: {str(reason)[-600:]}"
 

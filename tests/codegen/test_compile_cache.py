@@ -19,7 +19,7 @@ import pytest
 
 import oc_dyn as od
 from oc_dyn import compiled_files as cache_of
-from oc_dyn.codegen.build import checked_time_limit, find_compiler, library, run
+from oc_dyn.codegen.build import checked_time_limit, find_compiler, library, loaded, opened, run
 from oc_dyn.compiled_files import cache_folder
 
 try:
@@ -98,6 +98,12 @@ def test_a_damaged_library_is_made_again(f, cache, damage):
     damage(path)
     with pytest.warns(od.ModelWarning, match="is not as it was written: its content is another; it is made again"):
         assert values(od.compile(f, flags=QUICK)) == values(f)
+
+
+def test_a_library_that_is_removed_before_it_is_loaded_is_told_as_such(tmp_path):
+    for load in (lambda path: loaded("f", path), opened):
+        with pytest.raises(od.SolveError, match="was removed before it could be loaded; call again"):
+            load(tmp_path / "f_123.so")
 
 
 def test_a_library_that_another_process_removes_is_no_damaged_one(f, cache, monkeypatch):
