@@ -1,10 +1,8 @@
 """Inverse dynamics of any order in closed form, its products read from the right, so that no matrix is formed."""
 
-from math import comb
-
 import casadi as ca
 
-from ..lie.jets import total
+from ..lie.jets import leibniz
 from ..registry import method
 from ..working_axes.assembly import armatures
 from .closed_form import stacked_wrenches
@@ -29,9 +27,9 @@ def closed_form_vectors(model, order, q, V, W=None):
     Deviations: as those of closed_form. Cost O(n order^3).
     """
     system = SystemMatrices(model, q, V)
-    X = [system.X(k) for k in range(order + 1)]
+    X = [system.X(k) for k in range(order + 2)]
     a = [system.a(k) for k in range(order + 1)]
-    Xv = [total(comb(n, k) * (system.X(n - k) @ V[k]) for k in range(n + 1)) for n in range(order + 2)]
+    Xv = [leibniz(n, X, V) for n in range(order + 2)]
     ground = ca.vertcat(0, 0, 0, -model.gravity)  # V_0'
     twists = products_of_A(system, a, Xv)
     falling = products_of_A(system, a, [system.U() @ ground, *[ca.SX(6 * model.n, 1)] * order], of_ground=True)
@@ -39,17 +37,14 @@ def closed_form_vectors(model, order, q, V, W=None):
     momenta = [system.inertia @ x for x in twists[: order + 1]]
     wrenches = []
     for n in range(order + 1):
-        gyroscopic = total(comb(n, k) * (b[n - k] @ momenta[k]) for k in range(n + 1))
-        wrenches.append(system.inertia @ twists[n + 1] + system.rigid @ falling[n] - gyroscopic)
+        wrenches.append(system.inertia @ twists[n + 1] + system.rigid @ falling[n] - leibniz(n, b, momenta))
         if model.fluid:
             wrenches[n] = wrenches[n] + system.drag_wrenches(twists[: n + 1])
     if W is not None:
         wrenches = [x - y for x, y in zip(wrenches, stacked_wrenches(model, W), strict=True)]
     passed = products_of_A_transposed(system, a, wrenches)
-    rotors = armatures(model)
-    return [
-        total(comb(n, k) * (X[n - k].T @ passed[k]) for k in range(n + 1)) + rotors * V[n + 1] for n in range(order + 1)
-    ]
+    XT, rotors = [x.T for x in X], armatures(model)
+    return [leibniz(n, XT, passed) + rotors * V[n + 1] for n in range(order + 1)]
 
 
 def products_of_A(system, a, x, of_ground=False):
@@ -65,7 +60,7 @@ def products_of_A(system, a, x, of_ground=False):
         for k in range(m):
             j = m - 1 - k
             acted = [(w[k, i] if k else 0) - y[k + i] for i in range(j + 1)]
-            w[k + 1, j] = w[k, j + 1] + total(comb(j, i) * (a[j - i] @ acted[i]) for i in range(j + 1))
+            w[k + 1, j] = w[k, j + 1] + leibniz(j, a, acted)
         y.append(x[0] if of_ground and m == 0 else system.A_times(w[m, 0]))
     return y
 
@@ -76,13 +71,13 @@ def products_of_A_transposed(system, a, x):
     Equation:  (A^T x)' = a^T A^T x + A^T (x' - a^T A^T x), the transpose of (27), and again for what A^T acts on then:
                w_k, with y_k = A^T w_k.
     """
-    n = len(x)
+    n, aT = len(x), [block.T for block in a]
     w, y = {(0, j): x[j] for j in range(n)}, {}
     for m in range(n):
         turned = {}
         for k in range(m):
             j = m - 1 - k
-            turned[k] = total(comb(j, i) * (a[j - i].T @ y[k, i]) for i in range(j + 1))
+            turned[k] = leibniz(j, aT, [y[k, i] for i in range(j + 1)])
             w[k + 1, j] = w[k, j + 1] - turned[k]
         y[m, 0] = system.A_transposed_times(w[m, 0])
         for k in reversed(range(m)):

@@ -4,7 +4,7 @@ from math import comb
 
 import casadi as ca
 
-from ..lie.jets import total
+from ..lie.jets import leibniz, total
 from ..lie.se3 import Ad_inv, ad
 from ..registry import method
 
@@ -37,7 +37,7 @@ def torques(model, order, Ad, Vd, V, W):
     G = {0: [ca.vertcat(0, 0, 0, -model.gravity)] + [ca.DM.zeros(6)] * order}
     Wd = {}
     for i in model.bodies:
-        G[i] = [_leibniz(k, Ad[i], G[model.parent[i]]) for k in range(order + 1)]
+        G[i] = [leibniz(k, Ad[i], G[model.parent[i]]) for k in range(order + 1)]
     applied = None if W is None else [model.wrenches(x) for x in W]
     tau = [{} for _ in range(order + 1)]
     for k in range(order + 1):
@@ -83,7 +83,3 @@ def forward_kinematics(model, order, q, V):
                 P.setdefault((i, above), []).append(twist)  # (18)
         Vd[i] = P[i, 0]  # (15)
     return Ad, B, P, Vd
-
-
-def _leibniz(k, A, x):
-    return total(comb(k, r) * (A[r] @ x[k - r]) for r in range(k + 1))

@@ -4,7 +4,7 @@ from math import comb
 
 import casadi as ca
 
-from ..lie.jets import total
+from ..lie.jets import leibniz, total
 from ..lie.se3 import Ad_inv, ad
 from ..registry import method
 from .recursive_body import torques
@@ -34,7 +34,5 @@ def recursive_body_leibniz(model, order, q, V, W=None):
         for k in range(1, order + 2):
             turning = (comb(k - 1, r) * (ad(X @ v[k - 1 - r][i]) @ Ad[i][r]) for r in range(k))
             Ad[i].append(-total(turning))
-        Vd[i] = [
-            total(comb(k, r) * (Ad[i][r] @ Vd[p][k - r]) for r in range(k + 1)) + X @ v[k][i] for k in range(order + 2)
-        ]
+        Vd[i] = [leibniz(k, Ad[i], Vd[p]) + X @ v[k][i] for k in range(order + 2)]
     return torques(model, order, Ad, Vd, V, W)

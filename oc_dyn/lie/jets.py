@@ -4,7 +4,7 @@ Taylor coefficients x_k = x^(k)/k! turn the Leibniz sums into plain convolutions
 converted at the border only. Coefficients may be scalars, vectors or matrices of any casadi type.
 """
 
-from math import factorial
+from math import comb, factorial
 
 import casadi as ca
 
@@ -19,6 +19,11 @@ def total(terms):
     for term in terms:
         out = out + term
     return out
+
+
+def leibniz(k, A, x):
+    """Derivative k of the product A x, from the derivatives of both: A = [A, A', ...], x = [x, x', ...]."""
+    return total(comb(k, r) * (A[r] @ x[k - r]) for r in range(k + 1))
 
 
 def from_derivatives(derivatives, first=0):

@@ -103,15 +103,10 @@ def forward_partials(model, q, v, tau, W, damping):
 
 
 _SOLVED = "; those of inverse dynamics, solved for the accelerations (Singh et al. 2023, eq. 45)"
+_VIA_INVERSE: dict[str, Any] = {"source": _KIM.format("2 and 5") + _SOLVED, "max_order": 0, **_FACTS}
 
 
-@method(
-    "forward_dynamics_partials",
-    "recursive_scalar_via_inverse",
-    source=_KIM.format("2 and 5") + _SOLVED,
-    max_order=0,
-    **_FACTS,
-)
+@method("forward_dynamics_partials", "recursive_scalar_via_inverse", **_VIA_INVERSE)
 def forward_via_inverse_method(given):
     """(ddv_dq, ddv_dv, ddv_dtau); see od.describe("forward_dynamics_partials").
 
@@ -153,13 +148,7 @@ def hybrid_method(given):
     return order_zero.hybrid_partials(given, hybrid_partials)
 
 
-@method(
-    "hybrid_dynamics_partials",
-    "recursive_scalar_via_inverse",
-    source=_KIM.format("2 and 5") + _SOLVED,
-    max_order=0,
-    **_FACTS,
-)
+@method("hybrid_dynamics_partials", "recursive_scalar_via_inverse", **_VIA_INVERSE)
 def hybrid_via_inverse_method(given):
     """Partials of what is not prescribed; see od.describe("hybrid_dynamics_partials"). Cost O(n^3)."""
     return order_zero.hybrid_partials(given, hybrid_via_inverse)

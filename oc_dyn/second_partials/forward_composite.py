@@ -8,6 +8,7 @@ from ..partials.composite import bias
 from ..partials.composite import composite as first_partials
 from ..partials.implicit import mass_matrix
 from ..registry import method
+from ..working_axes.frames import upper_mirrored
 from .composite import CANNOT, composite
 from .tensor import pairs, sparse_matrix
 
@@ -38,18 +39,19 @@ def forward_composite(model, order, q, v, T, W=None):
     qq, vv, qv, dM = composite(model, 0, q, [v, dv], W)[0]
     pages = [ca.sparsify(ca.reshape(page, nv, nv)) for page in ca.horzsplit(dM, 1)]  # dM/dq_k
     A = [symmetric_product(ca.sparsify(G @ page), G.T) for page in pages]
-    by_q, by_v = ([ca.sparsify(page @ (E @ x)) for page in A] for x in (ca.sparsify(Q), ca.sparsify(D)))
+    scaled = (E @ ca.sparsify(x) for x in (Q, D))  # D^-1 P
+    by_q, by_v = ([ca.sparsify(page @ x) for page in A] for x in scaled)
 
     def column(tensor, j, k):
         return G @ tensor[nv * j : nv * (j + 1), k]
 
-    falls = by_free_bases(model, q)
-    of_base = {j for i in _free_bases(model) for j in _columns(model, i)}
-    both_q = [pair for pair in pairs(model, "q", "q") if of_base.isdisjoint(pair)]
+    bases = _free_bases(model)
+    of_bases = {j for columns in bases.values() for j in columns}
+    both_q = [pair for pair in pairs(model, "q", "q") if of_bases.isdisjoint(pair)]
     inner_qq = {(j, k): column(qq, j, k) - by_q[k][:, j] - by_q[j][:, k] for j, k in both_q}
     inner_vv = {(j, k): column(vv, j, k) for j, k in pairs(model, "v", "v")}
     inner_qv = {(j, k): column(qv, j, k) - by_v[j][:, k] for j, k in pairs(model, "q", "v")}
-    outer = [_outer(nv, E.T, *x) for x in ((inner_qq, falls), (inner_vv,), (inner_qv,))]
+    outer = [_outer(nv, E.T, *x) for x in ((inner_qq, _falls(model, q, bases)), (inner_vv,), (inner_qv,))]
     by_page = [-symmetric_product(ca.sparsify(E.T @ page), E) for page in A]
     return [(*outer, ca.horzcat(*(ca.vec(x) for x in by_page)), Minv)]
 
@@ -57,48 +59,42 @@ def forward_composite(model, order, q, v, T, W=None):
 def inverse_factors(M):
     """(G, E) with M^-1 = E^T G = G^T D^-1 G, of M = F D F^T: F, upper triangular with ones on its diagonal, and its
     inverse G have entries on paths alone, see factor_reversed."""
-    D, LT, _ = factor_reversed(M) if M.shape[0] else (ca.SX(0, 1), ca.SX(0, 0), [])
-    F, D = LT.T[::-1, ::-1], D[::-1]  # without the ones
-    rows = []
-    for i in reversed(range(M.shape[0])):
-        unit = ca.SX(ca.DM.triplet([0], [i], [1], 1, M.shape[0]))
-        above = (F[i, j] * rows[M.shape[0] - 1 - j] for j in F[i, :].sparsity().get_triplet()[1])
-        rows.append(unit - sum(above, ca.SX(1, M.shape[0])))
-    G = ca.vertcat(ca.SX(0, M.shape[0]), *reversed(rows))
-    return G, ca.sparsify(ca.diag(1 / D)) @ G
+    n = M.shape[0]
+    if not n:
+        return M, M
+    D, LT, _ = factor_reversed(M)
+    F, rows = LT.T[::-1, ::-1], {}  # without the ones
+    for i in reversed(range(n)):
+        above = (F[i, j] * rows[j] for j in F[i, :].sparsity().get_triplet()[1])
+        rows[i] = ca.DM.triplet([0], [i], [1], 1, n) - sum(above, ca.SX(1, n))
+    G = ca.vertcat(*(rows[i] for i in range(n)))
+    return G, ca.sparsify(ca.diag(1 / D[::-1])) @ G
 
 
 def symmetric_product(A, B):
     """A B where it is symmetric; half of it is computed."""
-    return ca.sparsify(ca.triu2symm(ca.triu(A @ B))) if A.shape[0] else A
+    return ca.sparsify(upper_mirrored(A @ B)) if A.shape[0] else A
 
 
-def by_free_bases(model, q):
+def _falls(model, q, bases):
     """{(j, k): column (nv,)} of d2dv/dq_j dq_k for angles j, k of free bases; the others by their coordinates are zero.
 
     Equation:  dv = f(what is no pose of the base) + R^T g in its linear rows, d2(R^T g)/dq_j dq_k = e_j x (e_k x R^T g)
     """
-    out = {}
-    for i in _free_bases(model):
+    out, turns = {}, [skew(e) for e in ca.horzsplit(ca.DM.eye(3))]
+    for i, columns in bases.items():
         R, _ = model.placement(i, model.joint_q(q)[i])
-        columns, turn = _columns(model, i), [skew(e) for e in ca.horzsplit(ca.DM.eye(3))]
-        for j in range(3):
-            for k in range(3):
-                fall = turn[j] @ (turn[k] @ (R.T @ model.gravity))
-                below = model.robot.nv - columns[-1] - 1
-                out[columns[j], columns[k]] = ca.vertcat(ca.SX(columns[3], 1), fall, ca.SX(below, 1))
+        for j, of_j in zip(columns, turns, strict=False):
+            for k, of_k in zip(columns, turns, strict=False):
+                out[j, k] = ca.SX(model.robot.nv, 1)
+                out[j, k][columns[3:]] = of_j @ (of_k @ (R.T @ model.gravity))
     return out
 
 
 def _free_bases(model):
-    """Bodies on free joints at the ground; free joints have no armature."""
-    return [i for i in model.children[0] if model.kind[i] == "free"]
-
-
-def _columns(model, i):
-    """Places of the velocities of joint i."""
-    start, size = model.coordinates[i][2:]
-    return range(start, start + size)
+    """{body on a free joint at the ground: places of its velocities}; free joints have no armature."""
+    first = {i: model.coordinates[i][2] for i in model.children[0] if model.kind[i] == "free"}
+    return {i: list(range(start, start + 6)) for i, start in first.items()}
 
 
 def _outer(nv, left, inner, solved=()):

@@ -1,5 +1,7 @@
 """A part of a study alone: what the tables have of the rest stays."""
 
+import csv
+
 from ..runs.points import named
 from . import apart
 
@@ -24,6 +26,14 @@ def close(table, rows, plan):
     keys = {_key(table.keys, row) for row in rows} & {_key(table.keys, keys) for keys in plan}
     table.keep(lambda row: _key(table.keys, row) in keys)
     table.close(plan)
+
+
+def read_rows(path):
+    """Rows of a table of a study, [] where it is not there."""
+    if not path.exists():
+        return []
+    with open(path, newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
 
 
 def _key(names, row):

@@ -23,6 +23,7 @@ from ..runs.stored_table import StoredTable
 from . import apart, singh_forward, singh_parts, singh_programs
 from .functions import random_ports, steadied
 from .native import in_turns, interpreted_runs
+from .parts import read_rows
 from .second_order import FORWARD, INVERSE
 
 MOST = {  # ways, and the numbers of bodies up to which they are built in seconds
@@ -114,22 +115,24 @@ def _run_sizes(out, quick, executor, shown):
 
 
 def _run_terms(out, quick, executor, shown):
-    from .paper_figures import plot_series
-
     terms, clock = singh_parts.measure(out, quick, executor, shown)
     crossed = singh_parts.crossovers(terms, clock)
-    shares = singh_forward.rows(out / "breakdown.csv")
-    plot_series(singh_parts.panels(terms, clock, shares), out / "terms.png", singh_parts.TITLE)
+    _plot_terms(out)
     return singh_parts.report_terms(terms, crossed), {"crossovers": crossed}
 
 
 def _run_shares(out, quick, executor, shown):
+    shares = singh_parts.measure_shares(out, quick, shown)
+    _plot_terms(out)
+    return singh_parts.report_shares(shares), {}
+
+
+def _plot_terms(out):
+    """terms.png, of the tables that are in the folder."""
     from .paper_figures import plot_series
 
-    shares = singh_parts.measure_shares(out, quick, shown)
-    terms, clock = (singh_forward.rows(out / name) for name in ("terms.csv", "term_times.csv"))
-    plot_series(singh_parts.panels(terms, clock, shares), out / "terms.png", singh_parts.TITLE)
-    return singh_parts.report_shares(shares), {}
+    tables = (read_rows(out / name) for name in ("terms.csv", "term_times.csv", "breakdown.csv"))
+    plot_series(singh_parts.panels(*tables), out / "terms.png", singh_parts.TITLE)
 
 
 def _run_forward(of, out, quick, executor, shown):

@@ -14,7 +14,6 @@ spatial_vector in the same round; large ones are timed in fewer rounds, as the t
 bicomplex step, which no difference of numbers enters.
 """
 
-import csv
 from functools import lru_cache
 
 import casadi as ca
@@ -113,20 +112,12 @@ def finish(out, quick):
     """forward_slopes.csv and the figures of what is in the folder; the report as lines of text."""
     from .paper_figures import plot_series
 
-    counts, clock, compiled = (rows(out / name) for name in (_COUNTS, _TIMES, _COMPILED))
+    counts, clock, compiled = (parts.read_rows(out / name) for name in (_COUNTS, _TIMES, _COMPILED))
     if not counts:
         return []
     slopes = _slopes(out / "forward_slopes.csv", counts, clock, QUICK[0] if quick else FIRST)
     plot_series(_panels(counts, clock, compiled), out / "forward.png", TITLE)
     return _report(counts, clock, compiled, slopes)
-
-
-def rows(path):
-    """Rows of a table of a study, [] where it is not there."""
-    if not path.exists():
-        return []
-    with open(path, newline="", encoding="utf-8") as file:
-        return list(csv.DictReader(file))
 
 
 def count(robot, bodies, method):

@@ -159,10 +159,7 @@ def _timed(name, quantity, by, ways, quick):
     else:
         runs, calls = compiled_runs(functions, ports, FLAGS, by, split=True), 20 * calls
     found, _ = steadied(lambda: in_turns(runs, rounds, calls), [0] * len(functions))
-    rows = [
-        {"dof": robot.nv, "instructions": _instructions(f), **row}
-        for f, row in zip(functions, found, strict=True)
-    ]
+    rows = [{"dof": robot.nv, "instructions": _instructions(f), **row} for f, row in zip(functions, found, strict=True)]
     return rows if ways[0] == WAYS[quantity][0] else [row | dict.fromkeys(("ratio", "low", "high"), "") for row in rows]
 
 
